@@ -1,0 +1,258 @@
+//! `outlast.command/1`: one command, from a snapshot or from an end in the foreground.
+
+use std::path::PathBuf;
+
+use outlast::{Excerpt, Finished, Snapshot, Stream};
+use outlast_core::ending::End;
+use outlast_core::record::{Fate, Phase, Survivor};
+use outlast_core::text::excerpt::{Tail, joined};
+use outlast_core::text::{TEXT_BYTES, readable};
+use serde::Serialize;
+
+use super::{OutputPart, ProcessView};
+
+/// One command.
+#[derive(Serialize)]
+pub struct CommandView {
+    schema: &'static str,
+    id: String,
+    alias: Option<String>,
+    session: String,
+    label: Option<String>,
+    command: Vec<String>,
+    cwd: String,
+    phase: Phase,
+    demoted: bool,
+    end: Option<End>,
+    exit_code: Option<i32>,
+    status: Option<&'static str>,
+    started_at_ms: u64,
+    demoted_at_ms: Option<u64>,
+    ended_at_ms: Option<u64>,
+    duration_ms: u64,
+    output: OutputPart,
+    pid: Option<u32>,
+    survivors: Vec<ProcessView>,
+    containment: String,
+    joined: bool,
+    trust: String,
+    kind: String,
+    detached: bool,
+    limit: Option<String>,
+    errors: Vec<String>,
+    note: Option<String>,
+}
+
+impl CommandView {
+    /// The command with the text of its output.
+    pub fn whole(snapshot: &Snapshot) -> Self {
+        let output = &snapshot.output;
+        let text = Tail::of(output.bytes, &output.tail, TEXT_BYTES).text();
+        Self::of(snapshot, Some(text))
+    }
+
+    /// The command as a list shows it.
+    pub fn listed(snapshot: &Snapshot) -> Self {
+        Self::of(snapshot, None)
+    }
+
+    fn of(snapshot: &Snapshot, text: Option<String>) -> Self {
+        let output = &snapshot.output;
+        CommandView {
+            schema: "outlast.command/1",
+            id: snapshot.id.to_string(),
+            alias: snapshot.alias.map(|alias| alias.to_string()),
+            session: snapshot.session.to_string(),
+            label: snapshot.label.clone(),
+            command: snapshot.command.iter().map(|word| word.lossy()).collect(),
+            cwd: snapshot.cwd.lossy(),
+            phase: snapshot.phase,
+            demoted: snapshot.demoted,
+            end: snapshot.end.clone(),
+            exit_code: snapshot.exit_code,
+            status: snapshot.ok.map(status_word),
+            started_at_ms: snapshot.started_at_ms,
+            demoted_at_ms: snapshot.demoted_at_ms,
+            ended_at_ms: snapshot.ended_at_ms,
+            duration_ms: snapshot.duration_ms,
+            output: OutputPart {
+                text,
+                bytes: output.bytes,
+                shown_from: output.shown_from,
+                truncated: output.truncated,
+                gap: output.gap,
+                withheld: false,
+                log: path(output.log.as_ref()),
+            },
+            pid: snapshot.pid,
+            survivors: alive(&snapshot.survivors),
+            containment: snapshot.containment.clone(),
+            joined: false,
+            trust: snapshot.trust.clone(),
+            kind: snapshot.kind.clone(),
+            detached: snapshot.detached,
+            limit: snapshot.limit.clone(),
+            errors: snapshot.errors.clone(),
+            note: snapshot.note.clone(),
+        }
+    }
+
+    /// A command that ended in the foreground.
+    pub fn finished(finished: &Finished) -> Self {
+        let exit = &finished.exit;
+        CommandView {
+            schema: "outlast.command/1",
+            id: exit.id.to_string(),
+            alias: exit.alias.map(|alias| alias.to_string()),
+            session: exit.session.to_string(),
+            label: exit.label.clone(),
+            command: exit.command.iter().map(|word| word.lossy()).collect(),
+            cwd: exit.cwd.lossy(),
+            phase: Phase::Ended,
+            demoted: exit.demoted,
+            end: Some(exit.end.clone()),
+            exit_code: exit.end.exit_code(),
+            status: Some(status_word(exit.is_ok())),
+            started_at_ms: exit.started_at_ms,
+            demoted_at_ms: exit.demoted_at_ms,
+            ended_at_ms: Some(exit.ended_at_ms),
+            duration_ms: exit.duration_ms,
+            output: OutputPart {
+                text: Some(finished_text(finished)),
+                bytes: exit.output.bytes,
+                shown_from: finished.shown_from,
+                truncated: finished.truncated,
+                gap: finished.gap,
+                withheld: false,
+                log: path(finished.log.as_ref()),
+            },
+            pid: None,
+            survivors: alive(&exit.survivors),
+            containment: exit.containment.clone(),
+            joined: false,
+            trust: exit.trust.clone(),
+            kind: exit.kind.clone(),
+            detached: exit.detached,
+            limit: exit.limit.clone(),
+            errors: exit.errors.clone(),
+            note: None,
+        }
+    }
+}
+
+/// The word of `status`.
+pub fn status_word(ok: bool) -> &'static str {
+    if ok { "ok" } else { "error" }
+}
+
+/// One contiguous piece, the tail; separate streams that are whole are joined, each in its own order.
+fn finished_text(finished: &Finished) -> String {
+    let whole = |wanted: Stream| finished.excerpts.iter().find(|one| one.stream == wanted && one.missing == 0);
+    if let (Some(out), Some(err)) = (whole(Stream::Stdout), whole(Stream::Stderr)) {
+        return joined(&excerpt_text(out), &excerpt_text(err), finished.exit.is_ok());
+    }
+    Tail::of(finished.exit.output.bytes, &finished.output, TEXT_BYTES).text()
+}
+
+fn excerpt_text(excerpt: &Excerpt) -> String {
+    readable(&[excerpt.head.as_slice(), excerpt.tail.as_slice()].concat())
+}
+
+fn alive(survivors: &[Survivor]) -> Vec<ProcessView> {
+    let alive = survivors.iter().filter(|one| one.fate != Fate::Killed);
+    alive.map(|one| ProcessView { pid: one.pid, name: one.name.clone() }).collect()
+}
+
+fn path(path: Option<&PathBuf>) -> Option<String> {
+    path.map(|path| path.display().to_string())
+}
+
+#[cfg(test)]
+pub mod tests {
+    use outlast::OutputView;
+    use outlast_core::request::OsText;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A command that runs, for the tests of everything that shows one.
+    pub fn snapshot() -> Snapshot {
+        Snapshot {
+            id: "wrk_0192f0c1a7b77c3a8d1e2f3a4b5c6d7e".parse().expect("an id"),
+            alias: Some(outlast_core::id::Alias(3)),
+            session: "ses_0192f0c1a7b77c3a8d1e2f3a4b5c6d7e".parse().expect("an id"),
+            kind: "process".into(),
+            label: None,
+            command: vec![OsText::from("sh"), OsText::from("-c"), OsText::from("make\ntest")],
+            program: OsText::from("/bin/sh"),
+            cwd: OsText::from("/tmp"),
+            phase: Phase::Running,
+            demoted: true,
+            detached: false,
+            end: None,
+            exit_code: None,
+            ok: None,
+            limit: None,
+            errors: vec![],
+            started_at_ms: 1_000,
+            demoted_at_ms: Some(2_000),
+            ended_at_ms: None,
+            duration_ms: 65_000,
+            output: OutputView { tail: b"a\rb\n".to_vec(), bytes: 4, ..OutputView::default() },
+            pid: Some(42),
+            survivors: vec![],
+            containment: "subreaper".into(),
+            trust: "trusted".into(),
+            consumer: "model".into(),
+            stopping_by: None,
+            stdin_open: false,
+            report: None,
+            note: None,
+        }
+    }
+
+    /// The same, ended like this.
+    pub fn ended(end: End) -> Snapshot {
+        let (exit_code, ok) = (end.exit_code(), Some(end.is_clean()));
+        let phase = Phase::Ended;
+        Snapshot { phase, exit_code, ok, end: Some(end), ended_at_ms: Some(66_000), pid: None, ..snapshot() }
+    }
+
+    fn survivor(fate: Fate) -> Survivor {
+        Survivor { pid: 7, name: "node".into(), start: 1, fate }
+    }
+
+    /// Covers: B8
+    #[test]
+    fn b8_every_key_is_there_while_it_runs() {
+        let json = serde_json::to_value(CommandView::whole(&snapshot())).expect("plain data");
+        for key in [
+            "schema", "id", "alias", "session", "label", "command", "cwd", "phase", "demoted", "end", "exit_code",
+            "status", "started_at_ms", "demoted_at_ms", "ended_at_ms", "duration_ms", "output", "pid", "survivors",
+            "containment", "joined", "trust",
+        ] {
+            assert!(json.get(key).is_some(), "{key}");
+        }
+        for key in ["end", "status", "exit_code", "ended_at_ms", "label"] {
+            assert_eq!(json[key], Value::Null, "{key}");
+        }
+        assert_eq!((&json["phase"], &json["demoted"], &json["alias"]), (&json!("running"), &json!(true), &json!("w3")));
+        assert_eq!(json["command"], json!(["sh", "-c", "make\ntest"]));
+        assert_eq!(
+            json["output"],
+            json!({"text": "b\n", "bytes": 4, "shown_from": 0, "truncated": false, "gap": null, "withheld": false, "log": null})
+        );
+        let listed = serde_json::to_value(CommandView::listed(&snapshot())).expect("plain data");
+        assert!(listed["output"].get("text").is_none());
+    }
+
+    #[test]
+    fn an_end_and_its_survivors() {
+        let mut snapshot = ended(End::Exited { code: 7 });
+        snapshot.survivors = vec![survivor(Fate::Kept), survivor(Fate::Killed), survivor(Fate::Unstoppable)];
+        let json = serde_json::to_value(CommandView::listed(&snapshot)).expect("plain data");
+        assert_eq!(json["end"], json!({"kind": "exited", "code": 7, "signal": null, "detail": null, "by": null}));
+        assert_eq!((&json["status"], &json["exit_code"]), (&json!("error"), &json!(7)));
+        assert_eq!(json["survivors"], json!([{"pid": 7, "name": "node"}, {"pid": 7, "name": "node"}]));
+    }
+}

@@ -1,0 +1,232 @@
+//! What is said about one command: status, demotion, stop, wait, and an end in the foreground.
+
+use std::time::Duration;
+
+use outlast::{Demotion, Finished, Snapshot, StopOutcome};
+use outlast_core::ending::End;
+use outlast_core::names::display_line;
+use outlast_core::notice::{self, Prospects, StatusHead, StatusPhase};
+use outlast_core::record::{Fate, Phase, Survivor};
+use outlast_core::text::TEXT_BYTES;
+use outlast_core::text::excerpt::Tail;
+use outlast_core::units::format_elapsed;
+use outlast_core::wire::DemotedBy;
+
+use super::{alive, end_words, processes, short_name};
+
+/// A status: the fact that matters first, then an empty line and the text of the output.
+/// `elsewhere` says that the command is of another session than the one that was asked.
+pub fn status(snapshot: &Snapshot, elsewhere: Option<&str>) -> String {
+    let tail = Tail::of(snapshot.output.bytes, &snapshot.output.tail, TEXT_BYTES);
+    let end = snapshot.end.as_ref().map(end_words).unwrap_or_default();
+    let phase = match snapshot.phase {
+        Phase::Running => StatusPhase::Running,
+        Phase::Stopping => StatusPhase::Stopping,
+        Phase::Ended => {
+            let status = if snapshot.ok == Some(true) { "ok" } else { "error" };
+            StatusPhase::Ended { end: &end, exit_code: snapshot.exit_code, status }
+        }
+    };
+    let head = notice::status_head(&StatusHead {
+        id: snapshot.id,
+        phase,
+        elapsed: Duration::from_millis(snapshot.duration_ms),
+        bytes: snapshot.output.bytes,
+        shown: tail.bytes.len() as u64,
+    });
+    let mut text = survivors(&short_name(snapshot), &snapshot.survivors).map(|line| line + "\n").unwrap_or_default();
+    text.push_str(head.strip_suffix('\n').unwrap_or(&head));
+    for line in remarks(snapshot, elsewhere) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text.push('\n');
+    text.push_str(&tail.text());
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// What else there is to know, one line each; usually nothing.
+fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(elsewhere.map(str::to_owned));
+    if snapshot.detached {
+        lines.push("detached: it outlives its session, up to its time to live".to_owned());
+    }
+    if cut_short(snapshot.end.as_ref()) {
+        let limit = snapshot.limit.as_deref().unwrap_or("it was ended by a limit");
+        lines.push(format!("{}; the output is partial", display_line(limit)));
+    }
+    if let Some(gap) = snapshot.output.gap {
+        lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
+    }
+    lines.extend(snapshot.report.as_ref().map(|report| format!("named by report {}", display_line(report))));
+    lines.extend(records_incomplete(&snapshot.errors));
+    lines.extend(snapshot.note.as_deref().map(display_line));
+    lines
+}
+
+fn cut_short(end: Option<&End>) -> bool {
+    matches!(end, Some(End::TimedOut { .. } | End::Limit { .. }))
+}
+
+fn records_incomplete(errors: &[String]) -> Option<String> {
+    let all: Vec<String> = errors.iter().map(|error| display_line(error)).collect();
+    (!all.is_empty()).then(|| format!("records incomplete: {}", all.join("; ")))
+}
+
+/// Who outlived the leader and lives, and how to stop them.
+pub fn survivors(name: &str, list: &[Survivor]) -> Option<String> {
+    let alive = alive(list);
+    let count = match alive.len() {
+        0 => return None,
+        1 => "1 process is still alive".to_owned(),
+        many => format!("{many} processes are still alive"),
+    };
+    Some(format!("{count}: {}; stop with: outlast stop {name}", processes(alive)))
+}
+
+/// What is said on standard error of a command that ended in the foreground; usually nothing.
+pub fn ended_inline(finished: &Finished) -> Vec<String> {
+    let exit = &finished.exit;
+    let mut lines = Vec::new();
+    if let End::SpawnFailed { step, errno } = &exit.end {
+        let program = exit.command.first().map(|word| display_line(&word.lossy())).unwrap_or_default();
+        let place = if step == "cwd" { format!(" in {}", display_line(&exit.cwd.lossy())) } else { String::new() };
+        lines.push(format!("cannot start {program}{place}: step {step} failed with {errno}"));
+    }
+    if cut_short(Some(&exit.end)) {
+        let limit = exit.limit.as_deref().unwrap_or("it was ended by a limit");
+        lines.push(format!("{}; the output is partial", display_line(limit)));
+    }
+    let name = exit.alias.map_or_else(|| exit.id.to_string(), |alias| alias.to_string());
+    lines.extend(survivors(&name, &exit.survivors));
+    let killed: Vec<&Survivor> = exit.survivors.iter().filter(|one| one.fate == Fate::Killed).collect();
+    if !killed.is_empty() {
+        lines.push(format!("ended what the command had left running: {}", processes(killed)));
+    }
+    if let Some(gap) = finished.gap {
+        lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
+    }
+    lines.extend(records_incomplete(&exit.errors));
+    lines
+}
+
+/// The one line that a demotion says.
+pub fn moved(demotion: &Demotion, detached: bool) -> String {
+    let id = *demotion.command.id();
+    let prospects = Prospects { tools: false, notified: false, detached };
+    let why = match demotion.by {
+        DemotedBy::Grace => return notice::demotion(id, prospects),
+        DemotedBy::Background => return notice::started(id, None, prospects),
+        DemotedBy::Asked => "it was moved there",
+        DemotedBy::CallerGone => "its caller went away",
+    };
+    let rest = notice::demotion(id, prospects);
+    // The same facts; only the reason is another one than the grace.
+    rest.replacen("its grace is over", why, 1)
+}
+
+/// What a stop did, and a line `running:` for each process that is verified to be alive.
+pub fn stopped(outcome: &StopOutcome) -> String {
+    let snapshot = &outcome.snapshot;
+    let end = snapshot.end.as_ref().map(end_words).unwrap_or_else(|| "no end yet".to_owned());
+    let code = snapshot.exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+    let signals = match outcome.signals {
+        0 => String::new(),
+        1 => ", 1 signal".to_owned(),
+        many => format!(", {many} signals"),
+    };
+    let what = match (outcome.already_ended, outcome.verified) {
+        (true, _) => format!("had already ended: {end}{code}"),
+        (false, true) => format!("ended: {end}{code}{signals}"),
+        (false, false) => format!("stopping: {end}{code}{signals}; not verified yet"),
+    };
+    let mut text = format!("{}  {}  {what}", short_name(snapshot), snapshot.id);
+    if !outcome.ended_survivors.is_empty() {
+        text.push_str(&format!("; ended what it had left: {}", processes(&outcome.ended_survivors)));
+    }
+    text.push('\n');
+    for one in &outcome.alive {
+        text.push_str(&format!("running: {} (pid {}) of {}\n", display_line(&one.name), one.pid, short_name(snapshot)));
+    }
+    text.extend(outcome.note.as_deref().map(|note| display_line(note) + "\n"));
+    text
+}
+
+/// The words behind the id in a wait's reply.
+pub fn waited(snapshot: &Snapshot, waited: Duration, met: bool) -> String {
+    let real = format_elapsed(waited);
+    match (&snapshot.end, snapshot.phase) {
+        (Some(end), _) => {
+            let code = snapshot.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
+            let status = if snapshot.ok == Some(true) { "ok" } else { "error" };
+            format!("ended: {}, {code}, {status}", end_words(end))
+        }
+        (None, Phase::Stopping) => format!("stopping, waited {real}"),
+        (None, _) if met => format!("running, what was waited for came after {real}"),
+        (None, _) => format!("running, waited {real}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_core::ending::{Clock, Fact};
+
+    use super::*;
+    use crate::view::tests::{ended, snapshot};
+
+    const ID: &str = "wrk_0192f0c1a7b77c3a8d1e2f3a4b5c6d7e";
+
+    /// Covers: D1, D6
+    #[test]
+    fn d1_a_status_begins_with_the_fact() {
+        let running = status(&snapshot(), None);
+        assert_eq!(running, format!("[{ID}] running for 1m5s\noutput: 4 bytes, all shown\n\nb\n"));
+        let exited = status(&ended(End::Exited { code: 7 }), None);
+        assert_eq!(
+            exited,
+            format!("[{ID}] ended: exited, exit code 7, error, after 1m5s\noutput: 4 bytes, all shown\n[exit:7]\n\nb\n")
+        );
+        let lost = status(&ended(End::Lost), Some("of an earlier session"));
+        assert!(lost.starts_with(&format!("[{ID}] ended: lost, no exit code, error")), "{lost}");
+        assert!(lost.contains("\nof an earlier session\n\n"), "{lost}");
+    }
+
+    #[test]
+    fn case_060_survivors_stand_first() {
+        let mut snapshot = ended(End::Exited { code: 0 });
+        snapshot.survivors = vec![Survivor { pid: 12, name: "sl\x1b[31meep".into(), start: 0, fate: Fate::Kept }];
+        let text = status(&snapshot, None);
+        let first = text.lines().next();
+        assert_eq!(first, Some("1 process is still alive: sl[31meep (pid 12); stop with: outlast stop w3"));
+    }
+
+    #[test]
+    fn case_066_a_limit_says_that_the_output_is_partial() {
+        let mut snapshot = ended(End::TimedOut { clock: Clock::Wall, fact: Some(Fact::Signaled(15)) });
+        snapshot.limit = Some("stopped at its limit of 1s".into());
+        assert!(status(&snapshot, None).contains("stopped at its limit of 1s; the output is partial\n"));
+    }
+
+    /// Covers: U6
+    #[test]
+    fn u6_a_stop_names_the_state_and_who_is_alive() {
+        let outcome = StopOutcome {
+            snapshot: ended(End::Stopped { by: "model".into(), fact: Some(Fact::Signaled(9)) }),
+            signals: 2,
+            already_ended: false,
+            verified: true,
+            ended_survivors: vec![],
+            alive: vec![],
+            note: None,
+        };
+        let text = stopped(&outcome);
+        assert_eq!(text, format!("w3  {ID}  ended: stopped (KILL, by model), exit code 137, 2 signals\n"));
+        let alive = vec![Survivor { pid: 9, name: "stuck".into(), start: 0, fate: Fate::Unstoppable }];
+        let text = stopped(&StopOutcome { verified: false, alive, ..outcome });
+        assert!(text.contains("not verified") && text.contains("\nrunning: stuck (pid 9) of w3\n"), "{text}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Area P: limits and attribution.
+
+use crate::support::*;
+
+const TRICKLE: &str = "while :; do echo x; sleep .1; done";
+
+#[test]
+fn p1_every_byte_starts_the_idle_clock_anew() {
+    let world = world();
+    let finite = "for i in 1 2 3 4 5 6 7 8 9; do echo x; sleep .1; done";
+    shell_json(&world, &["--idle-limit", "600ms"], finite).ends("exited", 0);
+    let capped = bg_shell(&world, &["--idle-limit", "600ms", "--max-log", "1KiB"], &format!("seq 10000; {finite}"));
+    world.wait(&capped).ends("exited", 0);
+    let silent = world.outlast(&["run", "--json", "--idle-limit", "400ms", "-c", "echo x; sleep 50"]).exits(124);
+    silent.json().ends("timed_out", 124).detail("idle");
+    assert!(silent.json().output().contains('x'));
+}
+
+#[test]
+fn p2_wall_limit_holds_on_top() {
+    let world = world();
+    let words = ["run", "--json", "--limit", "500ms", "--idle-limit", "400ms", "-c", TRICKLE];
+    world.outlast(&words).exits(124).json().ends("timed_out", 124).detail("wall");
+    let words = ["run", "--json", "--limit", "30s", "--idle-limit", "300ms", "sleep", "50"];
+    world.outlast(&words).exits(124).json().ends("timed_out", 124).detail("idle");
+}
+
+#[test]
+fn p3_spelling_plays_no_part() {
+    let world = world();
+    let rows = ["VAR=x sleep 50", "cd / && sleep 50", "while :; do sleep 50; done", "nohup sleep 50"];
+    for line in rows {
+        shell_json(&world, &["--limit", "200ms"], line).ends("timed_out", 124).detail("wall");
+    }
+}
+
+#[test]
+fn p4_limit_keeps_output_and_names_what_was_alive() {
+    let world = world();
+    let output = world.outlast(&["run", "--limit", "600ms", "-c", "printf A; sleep 47; : the whole line"]).exits(124);
+    assert!(output.text().starts_with('A'), "{output:?}");
+    let told = output.text() + &output.err();
+    let marker = told.lines().find(|line| line.contains("sleep 47")).expect("one line names what was alive");
+    assert!(marker.contains("600ms") && !marker.contains("the whole line"), "{told}");
+    let idle = world.outlast(&["run", "--idle-limit", "300ms", "-c", "printf A; sleep 47"]).exits(124);
+    assert!((idle.text() + &idle.err()).contains("without new output"), "{idle:?}");
+}
+
+#[test]
+fn p5_nothing_is_killed_by_default() {
+    let world = world();
+    let demoted = world.outlast(&["run", "--json", "--grace", "200ms", "sleep", "50"]).exits(75).json();
+    let background = world.bg(&["sleep", "50"]);
+    world.outlast(&["run", "--", "sleep", "0.5"]).ok();
+    world.status(demoted.str("/id")).runs();
+    world.status(&background).runs();
+}
+
+#[test]
+fn p6_stopped_and_continued_children_have_not_ended() {
+    let world = world();
+    let id = bg_shell(&world, &["--stdin"], "echo $$ >p; read x; exit 7");
+    let leader = world.wait_pids("p")[0];
+    proc::signal(leader, Signal::STOP);
+    world.wait_until("it is stopped", || proc::stat(leader).is_some_and(|one| one.state == 'T'));
+    world.status(&id).runs();
+    proc::signal(leader, Signal::CONT);
+    world.outlast(&["send", &id, "go"]).ok();
+    world.wait(&id).ends("exited", 7);
+}
+
+/// Covers: P7
+#[test]
+fn p7_only_the_command_that_hit_its_limit_says_so() {
+    let world = world();
+    let plain = shell_json(&world, &[], "exit 3");
+    assert!(plain.ends("exited", 3).null("/end/detail"));
+    let hog = ["--", "python3", "-c", "x = b'x' * (300 << 20); import time; time.sleep(50)"];
+    let limited = world.bg(&[&["--memory", "64MiB"], &hog[..]].concat());
+    let neighbour = world.bg(&hog);
+    world.wait(&limited).detail("memory");
+    world.status(&neighbour).runs();
+}
+
+#[test]
+fn p7_cpu_and_file_size_are_known_by_their_signals() {
+    let world = world();
+    // The command sets the limits itself; the kernel's signal is the evidence.
+    let cpu = shell_json(&world, &[], "ulimit -c 0; ulimit -t 1; exec sh -c 'while :; do :; done'");
+    let size = shell_json(&world, &[], "ulimit -c 0; ulimit -f 1; exec head -c 100000 /dev/zero >big");
+    for (told, detail, signal) in [(&cpu, "cpu", "XCPU"), (&size, "file_size", "XFSZ")] {
+        assert_eq!((told.str("/end/kind"), told.str("/end/detail")), ("limit", detail), "{told:?}");
+        assert_eq!(told.str("/end/signal"), signal);
+    }
+}

@@ -1,0 +1,469 @@
+//! The types that are stored on disk: versioned, read for ever, each with exactly one writing function.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ending::End;
+use crate::id::{Alias, CommandId, SessionId};
+use crate::request::{LogCap, OsText, Request, Survivors};
+
+/// Names of the schemas of stored files; the number after the slash is the version.
+pub mod schema {
+    /// `request.json`
+    pub const REQUEST: &str = "outlast.request/1";
+    /// `status.json`
+    pub const STATUS: &str = "outlast.status/1";
+    /// `lease`
+    pub const LEASE: &str = "outlast.lease/1";
+    /// `exit.json`
+    pub const EXIT: &str = "outlast.exit/1";
+    /// `verdict.json`
+    pub const VERDICT: &str = "outlast.verdict/1";
+    /// `session.json`
+    pub const SESSION: &str = "outlast.session-file/1";
+    /// `closed.json`
+    pub const CLOSED: &str = "outlast.closed/1";
+    /// `inbox.json`
+    pub const LEDGER: &str = "outlast.ledger/1";
+}
+
+/// What a stored `schema` says about a record of the kind that is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaCheck {
+    /// This version or an older one: it loads.
+    Known,
+    /// A newer version: read what is known, never rewrite it.
+    Newer,
+    /// Another kind of record, or none.
+    Foreign,
+}
+
+/// Compares the `schema` found in a record with the one expected there.
+pub fn check_schema(found: &str, expected: &str) -> SchemaCheck {
+    let split = |text: &str| {
+        let (name, version) = text.rsplit_once('/')?;
+        Some((name.to_owned(), version.parse::<u32>().ok()?))
+    };
+    match (split(found), split(expected)) {
+        (Some((name, version)), Some((known, newest))) if name == known && version >= 1 => {
+            if version <= newest { SchemaCheck::Known } else { SchemaCheck::Newer }
+        }
+        _ => SchemaCheck::Foreign,
+    }
+}
+
+/// A process that can be recognised for ever: never a bare pid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessMark {
+    /// Process id.
+    pub pid: u32,
+    /// Start time in clock ticks since boot (proc(5), stat field 22).
+    pub start: u64,
+    /// Boot id (`/proc/sys/kernel/random/boot_id`).
+    pub boot: String,
+    /// The pidfs file handle in hexadecimal digits, where the kernel has them (Linux 6.14).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+}
+
+/// Who holds a session's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ownership {
+    /// A front end that stays (library, server): when it goes, `linger` runs.
+    Resident,
+    /// One-shot calls: the session lives exactly as long as its anchor.
+    OneShot,
+}
+
+/// How much a record must survive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// The death of any process.
+    #[default]
+    Process,
+    /// Loss of power too: file and directory are synced.
+    Power,
+}
+
+/// The longest time that a new owner is waited for by default, in milliseconds.
+pub const LINGER_MS: u64 = 30_000;
+/// Commands of a session that may run at once by default.
+pub const RUNNING_CAP: u32 = 64;
+
+/// `session.json`: written once by the creator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// [`schema::SESSION`].
+    pub schema: String,
+    /// The session.
+    pub id: SessionId,
+    /// The conversation or project; empty means that there is no predecessor.
+    #[serde(default)]
+    pub context: String,
+    /// The process whose life bounds the session; none means that nothing does.
+    pub anchor: Option<ProcessMark>,
+    /// Who holds its life.
+    pub ownership: Ownership,
+    /// Milliseconds that a new owner is waited for.
+    pub linger_ms: u64,
+    /// Commands that may run at once; 0 means no cap.
+    pub running_cap: u32,
+    /// What its records must survive.
+    #[serde(default)]
+    pub durability: Durability,
+    /// Unix time in milliseconds.
+    pub created_at_ms: u64,
+    /// The trace event that started it; the parent of most others.
+    pub start_event: String,
+    /// The version of outlast that wrote this.
+    pub version: String,
+}
+
+/// `request.json`: written once, when the command is materialised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// [`schema::REQUEST`].
+    pub schema: String,
+    /// The number under which people know it.
+    pub alias: Alias,
+    /// `process`.
+    pub kind: String,
+    /// The canonical path of the program that was found, else the name as invoked.
+    pub program: OsText,
+    /// What was asked. The environment is left out: it may hold secrets that nothing needs again.
+    #[serde(flatten)]
+    pub request: Request,
+}
+
+/// Where a command is between its start and its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The leader lives and nothing is held against it.
+    Running,
+    /// A stop was accepted and is not verified yet.
+    Stopping,
+    /// The leader was reaped and the end is recorded.
+    Ended,
+}
+
+/// What a log's cap dropped, in offsets of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// Offset of the first byte that is missing.
+    pub offset: u64,
+    /// How many bytes are missing.
+    pub bytes: u64,
+    /// How many bytes stand in the file where the gap is: a hole, or the mark that replaced it.
+    pub on_disk: u64,
+}
+
+/// The state of the captured output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputState {
+    /// Position in `output.log` of the first byte of output.
+    pub start: u64,
+    /// Bytes that came, whether or not they reached the file.
+    pub bytes: u64,
+    /// What the cap dropped.
+    pub gap: Option<Gap>,
+    /// Whether the file is complete but for the gap.
+    pub whole: bool,
+}
+
+/// `status.json`: replaced by the supervisor at each change of phase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusRecord {
+    /// [`schema::STATUS`].
+    pub schema: String,
+    /// The command.
+    pub id: CommandId,
+    /// Where it is.
+    pub phase: Phase,
+    /// The process that was started for it; none before the start.
+    pub leader: Option<ProcessMark>,
+    /// Its supervisor.
+    pub supervisor: ProcessMark,
+    /// Unix time of the start in milliseconds.
+    pub started_at_ms: u64,
+    /// Unix time of the demotion in milliseconds.
+    pub demoted_at_ms: Option<u64>,
+    /// `cgroup` or `subreaper`.
+    pub containment: String,
+    /// The output as of this writing; `bytes` is only final once `capturing` is false.
+    pub output: OutputState,
+    /// Whether anything can still be captured.
+    pub capturing: bool,
+    /// Record errors so far.
+    #[serde(default)]
+    pub errors: Vec<String>,
+}
+
+/// A process that outlived the leader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survivor {
+    /// Process id.
+    pub pid: u32,
+    /// Its name (proc(5), comm).
+    pub name: String,
+    /// Start time, to recognise it.
+    #[serde(default)]
+    pub start: u64,
+    /// What became of it.
+    #[serde(default)]
+    pub fate: Fate,
+}
+
+/// What became of a survivor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// Left alive under the command's id.
+    #[default]
+    Kept,
+    /// Ended by the policy `kill`.
+    Killed,
+    /// Could not be ended.
+    Unstoppable,
+}
+
+/// `exit.json`: how it ended, complete in itself. Written once, before anyone is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// [`schema::EXIT`].
+    pub schema: String,
+    /// The command.
+    pub id: CommandId,
+    /// Its session.
+    pub session: SessionId,
+    /// None where it never had records.
+    pub alias: Option<Alias>,
+    /// `process`.
+    pub kind: String,
+    /// A line for people.
+    pub label: Option<String>,
+    /// The command line.
+    pub command: Vec<OsText>,
+    /// The program found.
+    pub program: OsText,
+    /// The working directory.
+    pub cwd: OsText,
+    /// The consumer that started it.
+    pub consumer: String,
+    /// The trust of who asked.
+    pub trust: String,
+    /// Whether it was moved to the background: only then is its end a completion.
+    pub demoted: bool,
+    /// Whether it outlives its session, as asked.
+    #[serde(default)]
+    pub detached: bool,
+    /// Unix time of the start in milliseconds.
+    pub started_at_ms: u64,
+    /// Unix time of the demotion in milliseconds.
+    pub demoted_at_ms: Option<u64>,
+    /// Unix time at which the leader was reaped, in milliseconds.
+    pub ended_at_ms: u64,
+    /// Milliseconds from start to reap, by a clock that no one sets.
+    pub duration_ms: u64,
+    /// How it ended.
+    pub end: End,
+    /// The limit behind the end, in one sentence.
+    #[serde(default)]
+    pub limit: Option<String>,
+    /// Record errors and wait errors; any makes the status `error`.
+    #[serde(default)]
+    pub errors: Vec<String>,
+    /// The output as of the end.
+    pub output: OutputState,
+    /// Who lived on.
+    #[serde(default)]
+    pub survivors: Vec<Survivor>,
+    /// The policy they fell under.
+    #[serde(default)]
+    pub survivors_policy: Survivors,
+    /// `cgroup` or `subreaper`.
+    pub containment: String,
+    /// `supervisor` or `keeper`.
+    pub recorded_by: String,
+    /// The leader; none where none was started.
+    pub leader: Option<ProcessMark>,
+    /// The log's cap.
+    pub cap: LogCap,
+}
+
+impl ExitRecord {
+    /// `ok` only for exit 0 with nothing held against it.
+    pub fn is_ok(&self) -> bool {
+        self.end.is_clean() && self.errors.is_empty()
+    }
+}
+
+/// A process that a reconciler found of a lost command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// `ended`, or `left` with the reason in `why`.
+    pub done: String,
+    /// Why it was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// `verdict.json`: written once by a reconciler, only if the lease is free and there is no `exit.json`.
+///
+/// A key with nothing to say is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictRecord {
+    /// [`schema::VERDICT`].
+    pub schema: String,
+    /// The session of the command.
+    pub session: SessionId,
+    /// The command.
+    pub id: CommandId,
+    /// `lost` or `interrupted`.
+    pub verdict: String,
+    /// The program.
+    pub program: OsText,
+    /// The command line.
+    pub command: Vec<OsText>,
+    /// Unix time of the demotion in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub demoted_at_ms: Option<u64>,
+    /// The session that reconciled, where it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconciled_by: Option<SessionId>,
+    /// The report that names it.
+    pub report: String,
+    /// Unix time of the verdict in milliseconds.
+    pub at_ms: u64,
+    /// Processes that it left behind, and what was done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<Leftover>,
+}
+
+/// One command in the report of a session's end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Discarded {
+    /// The command.
+    pub id: CommandId,
+    /// Its number.
+    pub alias: Option<Alias>,
+    /// The program.
+    pub program: OsText,
+    /// The command line.
+    pub command: Vec<OsText>,
+    /// A line for people.
+    pub label: Option<String>,
+    /// Milliseconds that it ran.
+    pub running_ms: u64,
+    /// `running` (its end is `abandoned`), `ended` (too late to be told), `unwinding` (not verified in
+    /// time) or `detached` (left on purpose).
+    pub state: String,
+    /// The full result, for `ended`; the end as far as it is known, for `running`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<Box<ExitRecord>>,
+}
+
+/// `closed.json`: written once, at the session's end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedRecord {
+    /// [`schema::CLOSED`].
+    pub schema: String,
+    /// The session.
+    pub session: SessionId,
+    /// Who ended it: a consumer, `anchor_gone` or `owner_gone`.
+    pub by: String,
+    /// Unix time in milliseconds.
+    pub at_ms: u64,
+    /// What was discarded, by id.
+    pub commands: Vec<Discarded>,
+}
+
+/// A line of `trace.jsonl`. A key with nothing to say is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TraceLine {
+    /// `session`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// A unique, time-ordered event id.
+    pub event: String,
+    /// The event that it hangs off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The session.
+    pub session: String,
+    /// Unix time in milliseconds.
+    pub at_ms: u64,
+    /// The command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<CommandId>,
+    /// The program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// The command line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Milliseconds in the foreground that it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u64>,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+    /// The rendered number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// `ok` or `error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Milliseconds from start to reap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Milliseconds that a discarded command ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running_ms: Option<u64>,
+    /// The log's path within the session's directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// Bytes of output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The limit behind the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    /// The consumer that was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<String>,
+    /// The one delivery that consumed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivered_via: Option<String>,
+    /// The report that names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
+    /// What went wrong, or why it was demoted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Covers: M13
+    #[test]
+    fn m13_a_newer_schema_is_said_to_be_newer() {
+        for (found, expected, check) in [
+            ("outlast.exit/1", schema::EXIT, SchemaCheck::Known),
+            ("outlast.exit/2", schema::EXIT, SchemaCheck::Newer),
+            ("outlast.status/1", schema::EXIT, SchemaCheck::Foreign),
+            ("outlast.exit/x", schema::EXIT, SchemaCheck::Foreign),
+            ("", schema::EXIT, SchemaCheck::Foreign),
+        ] {
+            assert_eq!(check_schema(found, expected), check, "{found}");
+        }
+    }
+}

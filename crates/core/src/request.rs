@@ -1,0 +1,295 @@
+//! What is asked of outlast when a command is to run.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::id::{CommandId, SessionId};
+
+/// Bytes that the kernel takes as a string: an argument, an environment entry, a path.
+///
+/// Stored as a JSON string where it is UTF-8, else as `{"hex": "…"}`, so nothing is lost.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OsText(pub Vec<u8>);
+
+impl OsText {
+    /// The text with marks in place of bytes that are not UTF-8.
+    pub fn lossy(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
+    }
+
+    /// The same bytes as the platform's string.
+    pub fn to_os(&self) -> OsString {
+        OsString::from_vec(self.0.clone())
+    }
+}
+
+impl std::fmt::Debug for OsText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.lossy())
+    }
+}
+
+impl<T: AsRef<std::ffi::OsStr>> From<T> for OsText {
+    fn from(text: T) -> Self {
+        OsText(text.as_ref().as_bytes().to_vec())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Text(String),
+    Hex { hex: String },
+}
+
+impl Serialize for OsText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => serializer.serialize_str(text),
+            Err(_) => Stored::Hex { hex: to_hex(&self.0) }.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for OsText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Stored::deserialize(deserializer)? {
+            Stored::Text(text) => Ok(OsText(text.into_bytes())),
+            Stored::Hex { hex } => {
+                from_hex(&hex).map(OsText).ok_or_else(|| serde::de::Error::custom("not a hexadecimal string"))
+            }
+        }
+    }
+}
+
+/// Lowercase hexadecimal digits of bytes.
+pub fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes that [`to_hex`] wrote; none where the text is not that.
+pub fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
+}
+
+/// Where the command's standard input comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stdin {
+    /// `/dev/null`.
+    #[default]
+    Null,
+    /// A pipe that `send` writes into.
+    Open,
+}
+
+/// How standard output and standard error are captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Streams {
+    /// One pipe for both, so the log has the true order.
+    #[default]
+    Merged,
+    /// A pipe each and an index.
+    Separate,
+}
+
+/// What becomes of descendants that live on after the leader was reaped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Survivors {
+    /// They stay under the same id, captured, until a stop or the session's end.
+    #[default]
+    Keep,
+    /// They are ended: TERM, and KILL after the drain bound.
+    Kill,
+}
+
+/// What bounds a command's life from outside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifetime {
+    /// The session's end.
+    #[default]
+    Session,
+    /// Only its time to live, in milliseconds from the start.
+    Detached {
+        /// The time to live in milliseconds.
+        ttl_ms: u64,
+    },
+}
+
+/// What happens when the log's cap is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverCap {
+    /// Head and tail are kept and the rest is counted.
+    #[default]
+    Drop,
+    /// The command is stopped with `limit(output)`.
+    Stop,
+}
+
+/// The cap of a log: how much of its beginning and of its end is kept, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogCap {
+    /// Bytes kept of the beginning.
+    pub head: u64,
+    /// Bytes kept of the end.
+    pub tail: u64,
+}
+
+impl LogCap {
+    /// The smallest cap that may be asked for, in bytes.
+    pub const SMALLEST: u64 = 1024;
+
+    /// A cap of so many bytes in all: a quarter head, the rest tail, as in the default.
+    pub fn of(total: u64) -> Self {
+        let total = total.max(Self::SMALLEST);
+        LogCap { head: total / 4, tail: total - total / 4 }
+    }
+}
+
+impl Default for LogCap {
+    /// 64 MiB: 16 MiB head, 48 MiB tail.
+    fn default() -> Self {
+        LogCap::of(64 << 20)
+    }
+}
+
+/// Bounds that stop a command. Absent means no bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Milliseconds since the start.
+    pub wall_ms: Option<u64>,
+    /// Milliseconds since the last byte of output.
+    pub idle_ms: Option<u64>,
+    /// Bytes of memory of the whole tree.
+    pub memory: Option<u64>,
+    /// Processes of the whole tree.
+    pub pids: Option<u64>,
+    /// Seconds of processor time (RLIMIT_CPU), for each process.
+    pub cpu_s: Option<u64>,
+    /// Bytes of the largest file that may be written (RLIMIT_FSIZE), for each process.
+    pub file_size: Option<u64>,
+    /// Open files (RLIMIT_NOFILE), for each process.
+    pub files: Option<u64>,
+}
+
+/// The time that TERM is given before KILL, in milliseconds.
+pub const STOP_GRACE_MS: u64 = 2_000;
+/// The time to live of a detached command that was given none, in milliseconds.
+pub const DETACHED_TTL_MS: u64 = 24 * 3_600_000;
+/// Output held in memory for a foreground command, in bytes for each stream.
+pub const HOLD_BYTES: u64 = 16_384;
+
+/// Everything that the supervisor needs to run one command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// The command's id, given by the runtime.
+    pub id: CommandId,
+    /// The session it belongs to.
+    pub session: SessionId,
+    /// The program as invoked, and its arguments. Never empty.
+    pub argv: Vec<OsText>,
+    /// The working directory.
+    pub cwd: OsText,
+    /// The whole environment of the command, `KEY` and value, already decided.
+    pub env: Vec<(OsText, OsText)>,
+    /// Standard input.
+    #[serde(default)]
+    pub stdin: Stdin,
+    /// Merged or separate capture.
+    #[serde(default)]
+    pub streams: Streams,
+    /// Milliseconds in the foreground; none means no clock.
+    pub grace_ms: Option<u64>,
+    /// Started in the background: the records exist before the leader does.
+    #[serde(default)]
+    pub background: bool,
+    /// Whether the caller can be told of a completion later. If not there is no demotion by the grace.
+    #[serde(default = "yes")]
+    pub can_be_told: bool,
+    /// Whether the caller wants the output as it comes.
+    #[serde(default)]
+    pub follow: bool,
+    /// Bounds that stop it.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Milliseconds between TERM and KILL.
+    pub stop_grace_ms: u64,
+    /// What bounds its life from outside.
+    #[serde(default)]
+    pub lifetime: Lifetime,
+    /// What becomes of survivors.
+    #[serde(default)]
+    pub survivors: Survivors,
+    /// The log's cap.
+    #[serde(default)]
+    pub cap: LogCap,
+    /// What happens at the cap.
+    #[serde(default)]
+    pub over_cap: OverCap,
+    /// Output held in memory before the command is materialised, in bytes for each stream.
+    pub hold: u64,
+    /// A line for people.
+    pub label: Option<String>,
+    /// The consumer that started it.
+    pub consumer: String,
+    /// The trust of who asked: `trusted` or `untrusted`.
+    pub trust: String,
+    /// The trace event of the turn that asked, where there is one.
+    #[serde(default)]
+    pub turn: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Request {
+    /// The bound on its life in milliseconds from the start, for a detached command.
+    pub fn ttl_ms(&self) -> Option<u64> {
+        match self.lifetime {
+            Lifetime::Session => None,
+            Lifetime::Detached { ttl_ms } => Some(ttl_ms),
+        }
+    }
+
+    /// The command line as it stands at the head of the log, arguments joined by spaces.
+    pub fn line(&self) -> String {
+        line_of(&self.argv)
+    }
+}
+
+/// Arguments joined by spaces, for people to read.
+pub fn line_of(argv: &[OsText]) -> String {
+    argv.iter().map(OsText::lossy).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_survive_json() {
+        for bytes in [&b"plain"[..], b"\xff\x00x", "ü".as_bytes(), b""] {
+            let text = OsText(bytes.to_vec());
+            let json = serde_json::to_string(&text).expect("plain data");
+            assert_eq!(serde_json::from_str::<OsText>(&json).expect("its own shape"), text);
+        }
+    }
+
+    /// Covers: C7
+    #[test]
+    fn c7_the_default_cap_is_16_and_48_mib() {
+        assert_eq!(LogCap::default(), LogCap { head: 16 << 20, tail: 48 << 20 });
+        assert_eq!(LogCap::of(1).head + LogCap::of(1).tail, 1024);
+    }
+}

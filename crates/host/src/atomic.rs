@@ -1,0 +1,166 @@
+//! Replaces a file in one step, writes a file once, and sets space aside for a file that must land.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use crate::dir::{Dir, FileError, Result};
+pub use outlast_core::record::Durability;
+
+/// Replaces `name` by a new file with these bytes. A reader or a crash sees the old or the new one.
+///
+/// A file has one writer at a time (its role or its lock says who), so the name of the temporary
+/// file is fixed and a crash leaves at most one behind, which the next call clears.
+pub fn replace(dir: &Dir, name: &str, bytes: &[u8], durability: Durability) -> Result<()> {
+    let temporary = format!(".{name}.tmp");
+    let file = match dir.create_new(&temporary) {
+        Err(e) if e.is_taken() => {
+            dir.remove_file(&temporary)?;
+            dir.create_new(&temporary)?
+        }
+        other => other?,
+    };
+    let moved = fill(dir, &temporary, &file, bytes, durability).and_then(|()| dir.rename(&temporary, name));
+    settle(dir, &temporary, moved, durability)
+}
+
+/// Writes a file that must not exist yet; a taken name is an error ([`FileError::is_taken`]) and
+/// leaves the file that is there untouched. Readers see all of it or nothing.
+pub fn write_once(dir: &Dir, name: &str, bytes: &[u8], durability: Durability) -> Result<()> {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let temporary = format!(".{name}.{}.{count}.tmp", std::process::id());
+    let file = dir.create_new(&temporary)?;
+    let moved = fill(dir, &temporary, &file, bytes, durability).and_then(|()| dir.rename_noreplace(&temporary, name));
+    settle(dir, &temporary, moved, durability)
+}
+
+/// Space set aside for a file that must land even on a full disk.
+#[derive(Debug)]
+pub struct Reserved {
+    dir: Dir,
+    file: File,
+    temporary: &'static str,
+    name: &'static str,
+}
+
+impl Reserved {
+    /// Makes `temporary` with `size` allocated bytes; [`Reserved::fill`] turns it into `name`.
+    pub fn create(dir: &Dir, temporary: &'static str, name: &'static str, size: u32) -> Result<Reserved> {
+        let file = dir.create_file(temporary)?;
+        let failed = |e| FileError::os("set space aside for", dir.path_of(name), e);
+        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, u64::from(size)) {
+            Ok(()) => {}
+            // File systems without fallocate get the bytes written.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => file
+                .write_all_at(&vec![0; size as usize], 0)
+                .map_err(|e| FileError::io("set space aside for", dir.path_of(name), &e))?,
+            Err(e) => return Err(failed(e)),
+        }
+        Ok(Reserved { dir: dir.clone(), file, temporary, name })
+    }
+
+    /// The space that a dead writer set aside, for whoever finishes in its place.
+    pub fn reopen(dir: &Dir, temporary: &'static str, name: &'static str) -> Result<Option<Reserved>> {
+        let file = crate::dir::if_there(dir.open_rw(temporary))?;
+        Ok(file.map(|file| Reserved { dir: dir.clone(), file, temporary, name }))
+    }
+
+    /// Writes the bytes into the space and gives the file its name, which must not be taken.
+    pub fn fill(self, bytes: &[u8], durability: Durability) -> Result<()> {
+        fill(&self.dir, self.temporary, &self.file, bytes, durability)?;
+        self.dir.rename_noreplace(self.temporary, self.name)?;
+        sync_names(&self.dir, durability)
+    }
+}
+
+fn fill(dir: &Dir, name: &str, file: &File, bytes: &[u8], durability: Durability) -> Result<()> {
+    let failed = |e: std::io::Error| FileError::io("write", dir.path_of(name), &e);
+    file.write_all_at(bytes, 0).map_err(failed)?;
+    file.set_len(bytes.len() as u64).map_err(failed)?;
+    match durability {
+        Durability::Process => Ok(()),
+        Durability::Power => file.sync_all().map_err(failed),
+    }
+}
+
+fn settle(dir: &Dir, temporary: &str, moved: Result<()>, durability: Durability) -> Result<()> {
+    if let Err(e) = moved {
+        // The first error is the one to tell; a leftover is cleared by the next call or by gc.
+        let _ = dir.remove_file(temporary);
+        return Err(e);
+    }
+    sync_names(dir, durability)
+}
+
+fn sync_names(dir: &Dir, durability: Durability) -> Result<()> {
+    match durability {
+        Durability::Process => Ok(()),
+        Durability::Power => dir.sync(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dir::tests::TempDir;
+
+    /// Covers: M2
+    #[test]
+    fn m2_replace_is_one_step_and_leaves_nothing_behind() {
+        let temp = TempDir::new();
+        let dir = temp.dir();
+        std::fs::write(dir.path_of(".f.tmp"), "left by a dead writer").unwrap();
+        replace(&dir, "f", b"one", Durability::Process).unwrap();
+        replace(&dir, "f", b"2", Durability::Power).unwrap();
+        assert_eq!(dir.read("f", 9).unwrap(), b"2");
+        assert_eq!(dir.names().unwrap(), ["f"]);
+    }
+
+    /// Covers: M2
+    #[test]
+    fn m2_a_file_that_is_written_once_stays() {
+        let temp = TempDir::new();
+        let dir = temp.dir();
+        write_once(&dir, "f", b"one", Durability::Power).unwrap();
+        assert!(write_once(&dir, "f", b"two", Durability::Process).unwrap_err().is_taken());
+        assert_eq!(dir.read("f", 9).unwrap(), b"one");
+        assert_eq!(dir.names().unwrap(), ["f"]);
+    }
+
+    /// Covers: M2
+    #[test]
+    fn m2_readers_see_the_old_or_the_new_file_only() {
+        let temp = TempDir::new();
+        let dir = temp.dir();
+        let texts = [vec![b'a'; 9000], vec![b'b'; 70]];
+        replace(&dir, "f", &texts[0], Durability::Process).unwrap();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| (0..3000).all(|_| texts.contains(&dir.read("f", 10_000).unwrap())));
+            for turn in 0..1000 {
+                replace(&dir, "f", &texts[turn % 2], Durability::Process).unwrap();
+            }
+            assert!(reader.join().unwrap());
+        });
+    }
+
+    /// Covers: M2, C4
+    #[test]
+    fn c4_reserved_space_becomes_the_file() {
+        let temp = TempDir::new();
+        let dir = temp.dir();
+        let space = Reserved::create(&dir, "x.tmp", "x", 65536).unwrap();
+        assert_eq!(std::fs::metadata(dir.path_of("x.tmp")).unwrap().len(), 65536);
+        drop(space);
+        let space = Reserved::reopen(&dir, "x.tmp", "x").unwrap().unwrap();
+        space.fill(b"end", Durability::Process).unwrap();
+        assert_eq!(dir.read("x", 9).unwrap(), b"end");
+        assert!(Reserved::reopen(&dir, "x.tmp", "x").unwrap().is_none());
+        let late = Reserved::create(&dir, "x.tmp", "x", 10).unwrap();
+        assert!(late.fill(b"other", Durability::Process).unwrap_err().is_taken());
+        assert_eq!(dir.read("x", 9).unwrap(), b"end");
+    }
+}

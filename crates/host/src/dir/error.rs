@@ -1,0 +1,85 @@
+//! What can go wrong with a file: what was tried, on which path, why, and what to do.
+
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+/// What was tried, on which path, and why it did not work.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("cannot {action} {}: {cause}", path.display())]
+pub struct FileError {
+    /// What was tried, as a verb.
+    pub action: &'static str,
+    /// The path it was tried on.
+    pub path: PathBuf,
+    /// Why it did not work, and what to do.
+    #[source]
+    pub cause: FileCause,
+}
+
+/// Why a file operation did not work.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum FileCause {
+    /// The kernel said no.
+    #[error("{}{}", std::io::Error::from(*.0), hint(*.0))]
+    Os(Errno),
+    /// A rule of outlast forbids it; the text says the rule and the way out.
+    #[error("refused: {0}")]
+    Refused(&'static str),
+    /// The content is not what was written there.
+    #[error("damaged: {0}")]
+    Damaged(String),
+}
+
+fn hint(errno: Errno) -> &'static str {
+    match errno {
+        Errno::ACCESS | Errno::PERM => "; check who owns it and its mode",
+        Errno::NOSPC | Errno::DQUOT => "; make room on that file system",
+        Errno::ROFS => "; name a writable state directory",
+        Errno::MFILE | Errno::NFILE => "; raise the limit of open files",
+        _ => "",
+    }
+}
+
+impl FileError {
+    /// An error of the kernel.
+    pub fn os(action: &'static str, path: impl Into<PathBuf>, errno: Errno) -> FileError {
+        FileError { action, path: path.into(), cause: FileCause::Os(errno) }
+    }
+
+    /// An error of the standard library, which always carries an errno here.
+    pub fn io(action: &'static str, path: impl Into<PathBuf>, error: &std::io::Error) -> FileError {
+        match Errno::from_io_error(error) {
+            Some(errno) => FileError::os(action, path, errno),
+            None => FileError::damaged(action, path, error.to_string()),
+        }
+    }
+
+    /// A refusal by a rule of outlast.
+    pub fn refused(action: &'static str, path: impl Into<PathBuf>, why: &'static str) -> FileError {
+        FileError { action, path: path.into(), cause: FileCause::Refused(why) }
+    }
+
+    /// Content that is not what was written there.
+    pub fn damaged(action: &'static str, path: impl Into<PathBuf>, why: String) -> FileError {
+        FileError { action, path: path.into(), cause: FileCause::Damaged(why) }
+    }
+
+    /// What the kernel said, if it was the kernel.
+    pub fn errno(&self) -> Option<Errno> {
+        match self.cause {
+            FileCause::Os(errno) => Some(errno),
+            FileCause::Refused(_) | FileCause::Damaged(_) => None,
+        }
+    }
+
+    /// True if the file or directory does not exist.
+    pub fn is_missing(&self) -> bool {
+        self.errno() == Some(Errno::NOENT)
+    }
+
+    /// True if the name is taken already.
+    pub fn is_taken(&self) -> bool {
+        self.errno() == Some(Errno::EXIST)
+    }
+}

@@ -1,0 +1,193 @@
+//! Doors: listening sockets in a directory that only their own user may use, at any path length.
+//!
+//! A socket address holds 107 bytes of path (unix(7)). Doors are bound and reached through
+//! `/proc/self/fd/N`, where N is an open directory or the socket file itself, so the state directory
+//! may be as deep as it likes and no link is followed on the way.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::dir::{Dir, FILE_MODE, FileError, fd_path};
+use crate::frame::{Channel, ChannelError};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 256;
+
+/// Why a door cannot be opened or passed.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// There is no door, or nobody listens behind it.
+    #[error("nobody listens at {}", .0.display())]
+    Nobody(std::path::PathBuf),
+    /// Somebody listens but accepts nobody now: the process may be stopped.
+    #[error("the process behind {} takes no connection now; it may be stopped (SIGSTOP)", .0.display())]
+    Busy(std::path::PathBuf),
+    /// The process behind the door belongs to another user.
+    #[error("the process behind {} belongs to another user (uid {uid})", path.display())]
+    Foreign {
+        /// The door.
+        path: std::path::PathBuf,
+        /// The other user.
+        uid: u32,
+    },
+    /// Something else went wrong with the socket file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The connection could not be set up.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+}
+
+/// A door that is open: removed from the directory by whoever ends with it, not on drop.
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+}
+
+impl Listener {
+    /// Opens a door, in place of one that a dead process left behind.
+    ///
+    /// The caller holds the lock that says whose door it is; a living listener's door would be
+    /// taken over otherwise.
+    pub fn bind(dir: &Dir, name: &str) -> Result<Listener, DoorError> {
+        let failed = |e| FileError::os("open the door", dir.path_of(name), e);
+        dir.remove_if_there(name)?;
+        let fd = socket().map_err(failed)?;
+        // The file gets the mode of the socket less the umask (unix_bind in net/unix/af_unix.c), so
+        // it is 0600 or less from the first instant; the second call gives back what the umask took.
+        let mode = Mode::from_raw_mode(FILE_MODE);
+        rustix::fs::fchmod(&fd, mode).map_err(failed)?;
+        let address = SocketAddrUnix::new(fd_path(dir.as_fd()).join(name)).map_err(failed)?;
+        net::bind(&fd, &address).map_err(failed)?;
+        rustix::fs::chmodat(dir, name, mode, AtFlags::empty()).map_err(failed)?;
+        net::listen(&fd, BACKLOG).map_err(failed)?;
+        Ok(Listener { fd })
+    }
+
+    /// The next connection of this user or of root; `None` when none waits. Others are hung up on.
+    pub fn accept(&self) -> Result<Option<Channel>, ChannelError> {
+        loop {
+            match net::accept_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(fd) => {
+                    if may_pass(peer_uid(&fd)?) {
+                        return Channel::from_fd(fd).map(Some);
+                    }
+                }
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(e) => return Err(ChannelError::Os("accept a connection", e)),
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Knocks at a door. Never blocks.
+pub fn connect(dir: &Dir, name: &str) -> Result<Channel, DoorError> {
+    let path = dir.path_of(name);
+    let failed = |e| match e {
+        Errno::NOENT | Errno::CONNREFUSED => DoorError::Nobody(path.clone()),
+        Errno::WOULDBLOCK => DoorError::Busy(path.clone()),
+        e => FileError::os("connect to", &path, e).into(),
+    };
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(dir, name, flags, Mode::empty()).map_err(failed)?;
+    let stat = rustix::fs::fstat(&file).map_err(failed)?;
+    if !FileType::from_raw_mode(stat.st_mode).is_socket() {
+        return Err(FileError::refused("connect to", path, "it is not a socket; move it away").into());
+    }
+    let fd = socket().map_err(failed)?;
+    let address = SocketAddrUnix::new(fd_path(file.as_fd())).map_err(failed)?;
+    net::connect(&fd, &address).map_err(failed)?;
+    let uid = peer_uid(&fd)?;
+    if !may_pass(uid) {
+        return Err(DoorError::Foreign { path, uid });
+    }
+    Ok(Channel::from_fd(fd)?)
+}
+
+/// The process at the other end of a connection, as the kernel saw it connect or listen.
+pub fn peer_pid(channel: &Channel) -> Result<i32, ChannelError> {
+    net::sockopt::socket_peercred(channel)
+        .map(|cred| cred.pid.as_raw_nonzero().get())
+        .map_err(|e| ChannelError::Os("identify the peer", e))
+}
+
+fn peer_uid(fd: &OwnedFd) -> Result<u32, ChannelError> {
+    net::sockopt::socket_peercred(fd)
+        .map(|cred| cred.uid.as_raw())
+        .map_err(|e| ChannelError::Os("identify the peer", e))
+}
+
+fn may_pass(uid: u32) -> bool {
+    uid == 0 || uid == rustix::process::geteuid().as_raw()
+}
+
+fn socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dir::tests::TempDir;
+
+    /// Covers: M1, M11
+    #[test]
+    fn m1_a_door_is_private_works_at_any_depth_and_is_opened_anew_after_a_death() {
+        let temp = TempDir::new();
+        let mut dir = temp.dir();
+        for _ in 0..3 {
+            dir = dir.create_sub(&"deep".repeat(25)).unwrap();
+        }
+        assert!(matches!(connect(&dir, "d"), Err(DoorError::Nobody(_))));
+        let old = rustix::process::umask(Mode::empty());
+        drop(Listener::bind(&dir, "d").unwrap());
+        rustix::process::umask(old);
+        assert_eq!(rustix::fs::statat(&dir, "d", AtFlags::empty()).unwrap().st_mode & 0o777, 0o600);
+        assert!(matches!(connect(&dir, "d"), Err(DoorError::Nobody(_))));
+
+        let listener = Listener::bind(&dir, "d").unwrap();
+        assert!(listener.accept().unwrap().is_none());
+        let mut near = connect(&dir, "d").unwrap();
+        let mut far = listener.accept().unwrap().unwrap();
+        near.send_json("hello").unwrap();
+        assert_eq!(far.receive().unwrap().unwrap().json::<String>().unwrap(), "hello");
+        assert_eq!(u32::try_from(peer_pid(&near).unwrap()), Ok(std::process::id()));
+    }
+
+    /// Covers: M11
+    #[test]
+    fn m11_a_link_in_place_of_a_door_is_not_followed() {
+        let temp = TempDir::new();
+        let dir = temp.dir();
+        let _listener = Listener::bind(&dir, "real").unwrap();
+        std::os::unix::fs::symlink("real", dir.path_of("d")).unwrap();
+        assert!(connect(&dir, "d").unwrap_err().to_string().contains("not a socket"));
+    }
+
+    #[test]
+    fn a_full_door_is_busy_and_does_not_block() {
+        let temp = TempDir::new();
+        let dir = temp.dir();
+        let _listener = Listener::bind(&dir, "d").unwrap();
+        let mut waiting = Vec::new();
+        let error = loop {
+            match connect(&dir, "d") {
+                Ok(channel) => waiting.push(channel),
+                Err(e) => break e,
+            }
+        };
+        assert!(matches!(error, DoorError::Busy(_)), "{error}");
+        assert!(waiting.len() <= 300);
+    }
+}

@@ -1,0 +1,261 @@
+//! What `/proc` tells of processes: who they are, who started whom, what they use.
+
+use crate::sys::reap::WaitStatus;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// A file of `/proc` could not be read, although its process may be there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {errno}")]
+pub struct ProcError {
+    /// The file or directory.
+    pub path: String,
+    /// The kernel's reason.
+    pub errno: Errno,
+}
+
+/// A process as `/proc/PID/stat` shows it (`proc_pid_stat(5)`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Process id.
+    pub pid: u32,
+    /// The name of its main thread, at most 15 bytes; not what it was started as.
+    pub comm: String,
+    /// One letter: `R`, `S`, `D`, `T`, `t`, `Z`, `X`, …
+    pub state: char,
+    /// Its parent; 0 when that is out of sight.
+    pub ppid: u32,
+    /// Its process group.
+    pub pgrp: u32,
+    /// Its session.
+    pub session: u32,
+    /// How many threads it has.
+    pub threads: u32,
+    /// When it started, in clock ticks since boot.
+    pub start: u64,
+    /// Its resident memory in bytes.
+    pub rss: u64,
+    /// The wait status when it is a zombie; 0 also when we may not know: see [`zombie_status`].
+    pub exit_code: i32,
+}
+
+impl Stat {
+    /// Whether anything of it still runs. A main thread that ended before the others shows as `Z` too.
+    pub fn is_live(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X' | 'x') || (self.state == 'Z' && self.threads > 1)
+    }
+}
+
+/// Process `pid`; nothing when there is none, or none in sight.
+pub fn stat(pid: u32) -> Result<Option<Stat>, ProcError> {
+    let Some(text) = read(pid, "stat")? else { return Ok(None) };
+    let parsed = parse_stat(&text);
+    parsed.map(Some).ok_or_else(|| ProcError { path: format!("/proc/{pid}/stat"), errno: Errno::ILSEQ })
+}
+
+/// The name stands in parentheses and may itself hold spaces and parentheses: the last one closes it.
+fn parse_stat(text: &[u8]) -> Option<Stat> {
+    let open = text.iter().position(|&byte| byte == b'(')?;
+    let close = text.iter().rposition(|&byte| byte == b')')?;
+    let pid = std::str::from_utf8(&text[..open]).ok()?.trim().parse().ok()?;
+    let rest: Vec<&str> = std::str::from_utf8(text.get(close + 1..)?).ok()?.split_ascii_whitespace().collect();
+    // The manual counts from 1, and what follows the name begins with field 3.
+    let field = |number: usize| rest.get(number - 3).copied();
+    let id = |number| field(number)?.parse::<i64>().ok().map(|id| u32::try_from(id).unwrap_or(0));
+    Some(Stat {
+        pid,
+        comm: String::from_utf8_lossy(text.get(open + 1..close)?).into_owned(),
+        state: field(3)?.chars().next()?,
+        ppid: id(4)?,
+        pgrp: id(5)?,
+        session: id(6)?,
+        threads: id(20)?,
+        start: field(22)?.parse().ok()?,
+        rss: field(24)?.parse::<u64>().ok()?.saturating_mul(rustix::param::page_size() as u64),
+        exit_code: field(52).and_then(|code| code.parse().ok()).unwrap_or(0),
+    })
+}
+
+/// How zombie `pid` ended, asked by anyone with the same user id; nothing when it runs, or is not ours to know.
+pub fn zombie_status(pid: u32) -> Result<Option<WaitStatus>, ProcError> {
+    let Some(stat) = stat(pid)? else { return Ok(None) };
+    let same_user = std::fs::metadata(format!("/proc/{pid}"))
+        .is_ok_and(|process| process.uid() == rustix::process::geteuid().as_raw());
+    // To others the kernel shows 0, which must not be taken for a success.
+    let ended = !stat.is_live() && same_user;
+    Ok(if ended { WaitStatus::from_raw(stat.exit_code) } else { None })
+}
+
+/// The children of `pid`, zombies included.
+///
+/// The kernel may leave one out while others end (`proc_tid_children(5)`): who needs to be sure asks until
+/// two answers are empty.
+pub fn children(pid: u32) -> Result<Vec<u32>, ProcError> {
+    let mut found = Vec::new();
+    for thread in numbers(&format!("/proc/{pid}/task"))? {
+        match read(pid, &format!("task/{thread}/children"))? {
+            Some(list) => found.extend(String::from_utf8_lossy(&list).split_whitespace().filter_map(|n| n.parse::<u32>().ok())),
+            // Kernels without that file, or a thread that has just ended.
+            None if !Path::new("/proc/thread-self/children").exists() => return children_by_scan(pid),
+            None => {}
+        }
+    }
+    Ok(found)
+}
+
+fn children_by_scan(parent: u32) -> Result<Vec<u32>, ProcError> {
+    Ok(all()?.into_iter().filter(|stat| stat.ppid == parent).map(|stat| stat.pid).collect())
+}
+
+/// The live descendants of `root`, nearest first, without `root` itself.
+pub fn descendants(root: u32) -> Result<Vec<Stat>, ProcError> {
+    let mut found: Vec<Stat> = Vec::new();
+    let mut waiting = VecDeque::from(children(root)?);
+    while let Some(pid) = waiting.pop_front() {
+        // A pid that moved up to an adopter while we looked may be listed twice.
+        if found.iter().any(|seen| seen.pid == pid) {
+            continue;
+        }
+        let Some(stat) = stat(pid)? else { continue };
+        if stat.is_live() {
+            waiting.extend(children(pid)?);
+            found.push(stat);
+        }
+    }
+    Ok(found)
+}
+
+/// The arguments of `pid` joined by spaces, cut to `most` bytes; its name in brackets when it has none.
+pub fn cmdline(pid: u32, most: usize) -> Result<Option<String>, ProcError> {
+    let Some(bytes) = read(pid, "cmdline")? else { return Ok(None) };
+    let words: Vec<_> = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty()).map(String::from_utf8_lossy).collect();
+    if words.is_empty() {
+        return Ok(stat(pid)?.map(|stat| format!("[{}]", stat.comm)));
+    }
+    let mut line = words.join(" ");
+    line.truncate(line.floor_char_boundary(most));
+    Ok(Some(line))
+}
+
+/// The resident memory of `pid` in bytes, shared pages counted in full.
+pub fn rss(pid: u32) -> Result<Option<u64>, ProcError> {
+    Ok(stat(pid)?.map(|stat| stat.rss))
+}
+
+/// The memory of `pid` in bytes, each shared page counted by its share; nothing also when we may not know.
+pub fn pss(pid: u32) -> Result<Option<u64>, ProcError> {
+    let rollup = match read(pid, "smaps_rollup") {
+        Err(error) if matches!(error.errno, Errno::ACCESS | Errno::PERM) => return Ok(None),
+        rollup => rollup?,
+    };
+    let Some(text) = rollup else { return Ok(None) };
+    let text = String::from_utf8_lossy(&text);
+    let kib = text.lines().find_map(|line| line.strip_prefix("Pss:")?.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kib.map(|kib| kib * 1024))
+}
+
+/// Whether `pid` was started with `key=value` in its environment; `false` also when we may not know.
+pub fn environ_has(pid: u32, key: &str, value: &str) -> Result<bool, ProcError> {
+    let environ = match read(pid, "environ") {
+        Err(error) if matches!(error.errno, Errno::ACCESS | Errno::PERM) => return Ok(false),
+        environ => environ?.unwrap_or_default(),
+    };
+    let wanted = format!("{key}={value}");
+    Ok(environ.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes()))
+}
+
+/// The live processes, among those that we may know, that were started with `key=value` in their environment.
+pub fn find_by_environ(key: &str, value: &str) -> Result<Vec<Stat>, ProcError> {
+    let mut found = Vec::new();
+    for pid in numbers("/proc")? {
+        if environ_has(pid, key, value)? {
+            found.extend(stat(pid)?.filter(Stat::is_live));
+        }
+    }
+    Ok(found)
+}
+
+/// Every process in sight.
+pub fn all() -> Result<Vec<Stat>, ProcError> {
+    let mut found = Vec::new();
+    for pid in numbers("/proc")? {
+        found.extend(stat(pid)?);
+    }
+    Ok(found)
+}
+
+/// The entries of `directory` that are numbers; none when it is gone.
+fn numbers(directory: &str) -> Result<Vec<u32>, ProcError> {
+    let failed = |error: std::io::Error| failure(directory, &error);
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if is_gone(&error) => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        match entry {
+            Err(error) if is_gone(&error) => break,
+            entry => found.extend(entry.map_err(failed)?.file_name().to_str().and_then(|name| name.parse::<u32>().ok())),
+        }
+    }
+    Ok(found)
+}
+
+/// A file of process `pid`; nothing when the process is gone.
+fn read(pid: u32, file: &str) -> Result<Option<Vec<u8>>, ProcError> {
+    let path = format!("/proc/{pid}/{file}");
+    match std::fs::read(&path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(failure(&path, &error)),
+    }
+}
+
+/// A process that ends between open and read gives `ESRCH`, one that ended before `ENOENT`.
+fn is_gone(error: &std::io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
+}
+
+fn failure(path: &str, error: &std::io::Error) -> ProcError {
+    ProcError { path: path.to_owned(), errno: Errno::from_io_error(error).unwrap_or(Errno::IO) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_spaces_and_parentheses() {
+        let rest = "S 7 8 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 3 0 12345 1000 2 18446744073709551615 \
+                    0 0 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 1792";
+        let stat = parse_stat(format!("42 (a) Z 1 (b) {rest}\n").as_bytes()).expect("stat");
+        assert_eq!((stat.pid, stat.comm.as_str(), stat.state), (42, "a) Z 1 (b", 'S'));
+        assert_eq!((stat.ppid, stat.pgrp, stat.session), (7, 8, 9));
+        assert_eq!((stat.threads, stat.start, stat.exit_code), (3, 12345, 7 << 8));
+        assert_eq!(stat.rss, 2 * rustix::param::page_size() as u64);
+        for broken in ["", "42", "42 (a", "42 (a)", "x (a) S 1"] {
+            assert_eq!(parse_stat(broken.as_bytes()), None, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn a_main_thread_that_ended_first_is_no_zombie() {
+        let own = stat(std::process::id()).expect("readable").expect("here");
+        let seems = |state, threads| Stat { state, threads, ..own.clone() }.is_live();
+        assert!(seems('S', 1) && seems('T', 1) && seems('Z', 2));
+        assert!(!seems('Z', 1) && !seems('X', 1));
+    }
+
+    #[test]
+    fn what_is_gone_is_nothing_and_no_error() {
+        let nobody = 0x7fff_fff0;
+        assert_eq!(stat(nobody), Ok(None));
+        assert_eq!(children(nobody), Ok(vec![]));
+        assert_eq!(descendants(nobody), Ok(vec![]));
+        assert_eq!(cmdline(nobody, 80), Ok(None));
+        assert_eq!(pss(nobody), Ok(None));
+        assert_eq!(zombie_status(nobody), Ok(None));
+    }
+}

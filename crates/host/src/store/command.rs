@@ -1,0 +1,245 @@
+//! The directory of one command: its records, its lease and the supervisor's door.
+
+use std::path::{Path, PathBuf};
+
+use outlast_core::id::CommandId;
+use outlast_core::record::{Durability, ExitRecord, ProcessMark, RequestRecord, StatusRecord, VerdictRecord, schema};
+use serde::{Deserialize, Serialize};
+
+use super::{Loaded, load, name, put, put_once};
+use crate::atomic::Reserved;
+use crate::dir::{Dir, FileError, Result};
+use crate::door::{self, DoorError, Listener};
+use crate::frame::Channel;
+use crate::lock::{self, Lock};
+
+/// Space set aside for an end whose record is of usual size, in bytes.
+pub const EXIT_SPACE: u32 = 64 * 1024;
+
+/// The directory of a command that has records.
+#[derive(Debug, Clone)]
+pub struct CommandDir {
+    dir: Dir,
+    id: CommandId,
+    durability: Durability,
+}
+
+/// A command directory that nobody can find yet. Dropping it leaves a `.new-` directory for gc.
+#[derive(Debug)]
+pub struct NewCommand {
+    work: Dir,
+    command: CommandDir,
+}
+
+#[derive(Serialize, Deserialize)]
+struct LeaseText {
+    schema: String,
+    #[serde(flatten)]
+    mark: ProcessMark,
+}
+
+impl NewCommand {
+    /// Makes the directory under a name that no reader looks at.
+    pub fn create(work: &Dir, id: CommandId, durability: Durability) -> Result<NewCommand> {
+        let name = new_name(id);
+        // Left by a supervisor that died in the middle: an id is never started twice.
+        if work.exists(&name)? {
+            work.remove_tree(&name)?;
+        }
+        let dir = work.create_new_sub(&name)?.known_as(work.path_of(&id.to_string()));
+        Ok(NewCommand { work: work.clone(), command: CommandDir { dir, id, durability } })
+    }
+
+    /// The directory, to write the records that must be there from the first instant.
+    pub fn command(&self) -> &CommandDir {
+        &self.command
+    }
+
+    /// Gives the directory its name: from now on it is found, complete.
+    pub fn publish(self) -> Result<CommandDir> {
+        self.work.rename_noreplace(&new_name(self.command.id), &self.command.id.to_string())?;
+        if self.command.durability == Durability::Power {
+            self.command.dir.sync()?;
+            self.work.sync()?;
+        }
+        Ok(self.command)
+    }
+
+    /// Removes the directory with everything in it.
+    pub fn discard(self) -> Result<()> {
+        self.work.remove_tree(&new_name(self.command.id))
+    }
+}
+
+fn new_name(id: CommandId) -> String {
+    format!("{}{id}", name::NEW)
+}
+
+impl CommandDir {
+    /// Opens the directory of a command; `None` if it has no records here.
+    pub fn open(work: &Dir, id: CommandId, durability: Durability) -> Result<Option<CommandDir>> {
+        let dir = crate::dir::if_there(work.sub(&id.to_string()))?;
+        Ok(dir.map(|dir| CommandDir { dir, id, durability }))
+    }
+
+    /// The command.
+    pub fn id(&self) -> CommandId {
+        self.id
+    }
+
+    /// The open directory.
+    pub fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// Absolute path of the directory.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Absolute path of the log.
+    pub fn log_path(&self) -> PathBuf {
+        self.dir.path_of(name::LOG)
+    }
+
+    /// Writes `request.json`, once.
+    pub fn write_request(&self, record: &RequestRecord) -> Result<()> {
+        put_once(&self.dir, name::REQUEST, record, self.durability)
+    }
+
+    /// Replaces `status.json`. Only the holder of the lease does this.
+    pub fn write_status(&self, record: &StatusRecord) -> Result<()> {
+        self.check_id("write", name::STATUS, record.id)?;
+        put(&self.dir, name::STATUS, record, self.durability)
+    }
+
+    /// Sets the space for `exit.json` aside, so that a full disk cannot lose the end.
+    pub fn reserve_exit(&self, size: u32) -> Result<Reserved> {
+        Reserved::create(&self.dir, name::EXIT_SPACE, name::EXIT, size)
+    }
+
+    /// Writes `exit.json`, once, into the space that was set aside for it if there is any: `space`, or
+    /// what a dead supervisor left. Only the holder of the lease does this.
+    pub fn write_exit(&self, record: &ExitRecord, space: Option<Reserved>) -> Result<()> {
+        self.check_id("write", name::EXIT, record.id)?;
+        let space = match space {
+            Some(space) => Some(space),
+            None => Reserved::reopen(&self.dir, name::EXIT_SPACE, name::EXIT)?,
+        };
+        match space {
+            Some(space) => space.fill(&super::encode(&self.dir, name::EXIT, record)?, self.durability),
+            None => put_once(&self.dir, name::EXIT, record, self.durability),
+        }
+    }
+
+    /// Replaces `exit.json` by its own writer, in the one case where more came to be known: the caller
+    /// of a foreground command vanished before it could be told, so the end became a completion.
+    pub fn amend_exit(&self, record: &ExitRecord) -> Result<()> {
+        self.check_id("write", name::EXIT, record.id)?;
+        put(&self.dir, name::EXIT, record, self.durability)
+    }
+
+    /// Writes `verdict.json`, once, and gives the space for an end back. Only a reconciler that holds
+    /// the lease and sees no `exit.json` does this.
+    pub fn write_verdict(&self, record: &VerdictRecord) -> Result<()> {
+        self.check_id("write", name::VERDICT, record.id)?;
+        put_once(&self.dir, name::VERDICT, record, self.durability)?;
+        self.dir.remove_if_there(name::EXIT_SPACE).map(|_| ())
+    }
+
+    /// What was asked.
+    pub fn request(&self) -> Result<Option<Loaded<RequestRecord>>> {
+        let record: Option<Loaded<RequestRecord>> = load(&self.dir, name::REQUEST, schema::REQUEST)?;
+        match record {
+            Some(record) => {
+                self.check_id("believe", name::REQUEST, record.request.id)?;
+                Ok(Some(record))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Where it was when its supervisor last wrote. Look at the lease before believing `running`.
+    pub fn status(&self) -> Result<Option<Loaded<StatusRecord>>> {
+        let record: Option<Loaded<StatusRecord>> = load(&self.dir, name::STATUS, schema::STATUS)?;
+        if let Some(record) = &record {
+            self.check_id("believe", name::STATUS, record.id)?;
+        }
+        Ok(record)
+    }
+
+    /// How it ended, if that is recorded.
+    pub fn exit(&self) -> Result<Option<Loaded<ExitRecord>>> {
+        let record: Option<Loaded<ExitRecord>> = load(&self.dir, name::EXIT, schema::EXIT)?;
+        if let Some(record) = &record {
+            self.check_id("believe", name::EXIT, record.id)?;
+        }
+        Ok(record)
+    }
+
+    /// What a reconciler found, if one had to.
+    pub fn verdict(&self) -> Result<Option<Loaded<VerdictRecord>>> {
+        let record: Option<Loaded<VerdictRecord>> = load(&self.dir, name::VERDICT, schema::VERDICT)?;
+        if let Some(record) = &record {
+            self.check_id("believe", name::VERDICT, record.id)?;
+        }
+        Ok(record)
+    }
+
+    /// True if `exit.json` is there, whatever is in it.
+    pub fn has_exit(&self) -> Result<bool> {
+        self.dir.exists(name::EXIT)
+    }
+
+    fn check_id(&self, action: &'static str, name: &str, id: CommandId) -> Result<()> {
+        if id == self.id {
+            return Ok(());
+        }
+        let why = format!("it is a record of {id} in the directory of another command");
+        Err(FileError::damaged(action, self.dir.path_of(name), why))
+    }
+
+    /// Takes the lease if it is free and leaves the holder's mark in it.
+    pub fn try_lease(&self, holder: &ProcessMark) -> Result<Option<Lock>> {
+        let Some(lease) = Lock::try_acquire(&self.dir, name::LEASE)? else { return Ok(None) };
+        self.sign_lease(&lease, holder)?;
+        Ok(Some(lease))
+    }
+
+    /// Puts another mark into a lease that is held.
+    pub fn sign_lease(&self, lease: &Lock, holder: &ProcessMark) -> Result<()> {
+        let text = LeaseText { schema: schema::LEASE.to_owned(), mark: holder.clone() };
+        lease.write_content(&super::encode(&self.dir, name::LEASE, &text)?)
+    }
+
+    /// Takes the lease if it is free and leaves the dead holder's mark in it, for a reconciler.
+    pub fn try_lease_unsigned(&self) -> Result<Option<Lock>> {
+        Lock::try_acquire(&self.dir, name::LEASE)
+    }
+
+    /// True if somebody holds the lease now.
+    pub fn lease_is_held(&self) -> Result<bool> {
+        lock::is_held(&self.dir, name::LEASE)
+    }
+
+    /// The mark of who holds, or last held, the lease.
+    pub fn lease_mark(&self) -> Result<Option<ProcessMark>> {
+        let text: Option<Loaded<LeaseText>> = load(&self.dir, name::LEASE, schema::LEASE)?;
+        Ok(text.map(|text| text.record.mark))
+    }
+
+    /// Opens the supervisor's door.
+    pub fn bind_door(&self) -> std::result::Result<Listener, DoorError> {
+        Listener::bind(&self.dir, name::CONTROL_DOOR)
+    }
+
+    /// Takes the supervisor's door away.
+    pub fn remove_door(&self) -> Result<()> {
+        self.dir.remove_if_there(name::CONTROL_DOOR).map(|_| ())
+    }
+
+    /// Knocks at the supervisor's door.
+    pub fn connect(&self) -> std::result::Result<Channel, DoorError> {
+        door::connect(&self.dir, name::CONTROL_DOOR)
+    }
+}

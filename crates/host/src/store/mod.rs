@@ -1,0 +1,136 @@
+//! The files of the state directory: what is where, who writes it, and how it is read.
+//!
+//! Modules are listed in reading order.
+
+use std::ops::Deref;
+
+use outlast_core::record::{Durability, SchemaCheck, check_schema};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::dir::{Dir, FileError, Result};
+
+pub mod index;
+pub mod log;
+pub mod reader;
+pub mod command;
+pub mod session;
+pub mod state;
+pub mod trace;
+pub mod ledger;
+pub mod aliases;
+pub mod anchors;
+
+/// Names of the stored files.
+pub mod name {
+    /// Directory of sessions in the state directory.
+    pub const SESSIONS: &str = "sessions";
+    /// Directory of anchors in the state directory.
+    pub const ANCHORS: &str = "by-anchor";
+    /// Lock of the directory of anchors.
+    pub const ANCHORS_LOCK: &str = ".lock";
+    /// Who the session is; written once by its creator.
+    pub const SESSION: &str = "session.json";
+    /// Lock of the session's keeper.
+    pub const KEEPER_LOCK: &str = "keeper.lock";
+    /// Door of the session's keeper.
+    pub const KEEPER_DOOR: &str = "keeper.sock";
+    /// Lock of the session's owner.
+    pub const OWNER_LOCK: &str = "owner.lock";
+    /// Events of the session, a line each.
+    pub const TRACE: &str = "trace.jsonl";
+    /// Lock of the ledger.
+    pub const LEDGER_LOCK: &str = "inbox.lock";
+    /// What each consumer was told.
+    pub const LEDGER: &str = "inbox.json";
+    /// The end of the session; written once.
+    pub const CLOSED: &str = "closed.json";
+    /// Aliases, a line of fixed length each.
+    pub const ALIASES: &str = "aliases";
+    /// Directory of commands in a session.
+    pub const WORK: &str = "work";
+    /// What a directory that is not complete yet is called in front of its id.
+    pub const NEW: &str = ".new-";
+    /// What was asked; written once.
+    pub const REQUEST: &str = "request.json";
+    /// Lock held by the supervisor for its whole life, its process mark inside.
+    pub const LEASE: &str = "lease";
+    /// Where the command is now.
+    pub const STATUS: &str = "status.json";
+    /// Header, output, trailer.
+    pub const LOG: &str = "output.log";
+    /// Which stream each part of the output came from, and when.
+    pub const INDEX: &str = "output.idx";
+    /// The space set aside for the end.
+    pub const EXIT_SPACE: &str = "exit.tmp";
+    /// How it ended; written once.
+    pub const EXIT: &str = "exit.json";
+    /// What a reconciler found; written once.
+    pub const VERDICT: &str = "verdict.json";
+    /// Door of the supervisor.
+    pub const CONTROL_DOOR: &str = "control.sock";
+}
+
+#[cfg(test)]
+mod tests;
+
+/// The longest JSON record that is read, in bytes.
+const MAX_RECORD: u64 = 16 << 20;
+
+/// A record as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded<T> {
+    /// What this version understands of it.
+    pub record: T,
+    /// True if a newer version wrote it: show what is known, never rewrite it.
+    pub newer: bool,
+}
+
+impl<T> Deref for Loaded<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.record
+    }
+}
+
+/// Reads a record whose `schema` must be `expected` or a newer version of it; `None` if there is no
+/// such file. Torn or foreign content is an error that names the path.
+pub(crate) fn load<T: DeserializeOwned>(dir: &Dir, name: &str, expected: &str) -> Result<Option<Loaded<T>>> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        #[serde(default)]
+        schema: String,
+    }
+    let Some(bytes) = dir.read_if_there(name, MAX_RECORD)? else { return Ok(None) };
+    let damaged = |why: String| FileError::damaged("understand", dir.path_of(name), why);
+    let head: Head = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+    let newer = match check_schema(&head.schema, expected) {
+        SchemaCheck::Known => false,
+        SchemaCheck::Newer => true,
+        SchemaCheck::Foreign => {
+            return Err(damaged(format!("its schema is {:?}, expected {expected:?}", head.schema)));
+        }
+    };
+    match serde_json::from_slice(&bytes) {
+        Ok(record) => Ok(Some(Loaded { record, newer })),
+        Err(_) if newer => Err(damaged(format!("a newer outlast wrote it ({}); update this one", head.schema))),
+        Err(e) => Err(damaged(e.to_string())),
+    }
+}
+
+/// The bytes of a record: one JSON object and a final newline.
+pub(crate) fn encode<T: Serialize>(dir: &Dir, name: &str, record: &T) -> Result<Vec<u8>> {
+    let mut bytes =
+        serde_json::to_vec(record).map_err(|e| FileError::damaged("write", dir.path_of(name), e.to_string()))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+pub(crate) fn put_once<T: Serialize>(dir: &Dir, name: &str, record: &T, durability: Durability) -> Result<()> {
+    crate::atomic::write_once(dir, name, &encode(dir, name, record)?, durability)
+}
+
+pub(crate) fn put<T: Serialize>(dir: &Dir, name: &str, record: &T, durability: Durability) -> Result<()> {
+    crate::atomic::replace(dir, name, &encode(dir, name, record)?, durability)
+}

@@ -1,0 +1,168 @@
+//! The directory of one session: who it is, its locks and doors, its commands and its end.
+
+use std::path::Path;
+
+use outlast_core::id::{CommandId, SessionId};
+use outlast_core::record::{ClosedRecord, Durability, SessionRecord, schema};
+
+use super::command::{CommandDir, NewCommand};
+use super::{Loaded, load, name, put_once};
+use crate::dir::{Dir, FileError, Result, if_there};
+use crate::door::{self, DoorError, Listener};
+use crate::frame::Channel;
+use crate::lock::{self, Lock};
+
+/// The directory of a session.
+#[derive(Debug, Clone)]
+pub struct SessionDir {
+    dir: Dir,
+    work: Dir,
+    id: SessionId,
+    durability: Durability,
+}
+
+impl SessionDir {
+    /// Makes the directory of a session, complete from the instant it can be found.
+    pub fn create(sessions: &Dir, record: &SessionRecord) -> Result<SessionDir> {
+        let (id, durability) = (record.id, record.durability);
+        let new = format!("{}{id}", name::NEW);
+        let dir = sessions.create_new_sub(&new)?.known_as(sessions.path_of(&id.to_string()));
+        let work = dir.create_sub(name::WORK)?;
+        put_once(&dir, name::SESSION, record, durability)?;
+        sessions.rename_noreplace(&new, &id.to_string())?;
+        if durability == Durability::Power {
+            sessions.sync()?;
+        }
+        Ok(SessionDir { dir, work, id, durability })
+    }
+
+    /// Opens the directory of a session; `None` if there is none.
+    ///
+    /// A `session.json` that cannot be read does not keep the commands from being read: the durability
+    /// is then the default, and [`SessionDir::record`] tells the error.
+    pub fn open(sessions: &Dir, id: SessionId) -> Result<Option<SessionDir>> {
+        let Some(dir) = if_there(sessions.sub(&id.to_string()))? else { return Ok(None) };
+        let work = dir.create_sub(name::WORK)?;
+        let mut session = SessionDir { dir, work, id, durability: Durability::default() };
+        if let Ok(record) = session.record() {
+            session.durability = record.durability;
+        }
+        Ok(Some(session))
+    }
+
+    /// The descriptors that this value holds, for a forked child to keep.
+    pub fn descriptors(&self) -> Vec<std::os::fd::RawFd> {
+        use std::os::fd::{AsFd, AsRawFd};
+        [&self.dir, &self.work].map(|dir| dir.as_fd().as_raw_fd()).to_vec()
+    }
+
+    /// True if a keeper's door stands there, whether or not anybody is behind it.
+    pub fn has_door(&self) -> bool {
+        self.dir.exists(name::KEEPER_DOOR).unwrap_or(false)
+    }
+
+    /// The session.
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// The open directory.
+    pub fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// Absolute path of the directory.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What its records survive.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// Who the session is.
+    pub fn record(&self) -> Result<Loaded<SessionRecord>> {
+        let missing = || FileError::os("open", self.dir.path_of(name::SESSION), rustix::io::Errno::NOENT);
+        let record: Loaded<SessionRecord> = load(&self.dir, name::SESSION, schema::SESSION)?.ok_or_else(missing)?;
+        if record.id != self.id {
+            let why = format!("it is the record of {} in the directory of another session", record.id);
+            return Err(FileError::damaged("believe", self.dir.path_of(name::SESSION), why));
+        }
+        Ok(record)
+    }
+
+    /// Writes `closed.json`, once; a session that is closed already is an error
+    /// ([`FileError::is_taken`]).
+    pub fn write_closed(&self, record: &ClosedRecord) -> Result<()> {
+        put_once(&self.dir, name::CLOSED, record, self.durability)
+    }
+
+    /// The report of the session's end, if it ended.
+    pub fn closed(&self) -> Result<Option<Loaded<ClosedRecord>>> {
+        load(&self.dir, name::CLOSED, schema::CLOSED)
+    }
+
+    /// True if `closed.json` is there, whatever is in it.
+    pub fn is_closed(&self) -> Result<bool> {
+        self.dir.exists(name::CLOSED)
+    }
+
+    /// Ids of all commands with records, oldest first. Names that are no id are left out.
+    pub fn commands(&self) -> Result<Vec<CommandId>> {
+        let mut ids: Vec<CommandId> = ids(&self.work)?;
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// Opens a command's directory; `None` if it has no records in this session.
+    pub fn command(&self, id: CommandId) -> Result<Option<CommandDir>> {
+        CommandDir::open(&self.work, id, self.durability)
+    }
+
+    /// Makes the directory of a command, not to be found before it is published.
+    pub fn new_command(&self, id: CommandId) -> Result<NewCommand> {
+        NewCommand::create(&self.work, id, self.durability)
+    }
+
+    /// Takes the keeper's lock if it is free.
+    pub fn try_keeper_lock(&self) -> Result<Option<Lock>> {
+        Lock::try_acquire(&self.dir, name::KEEPER_LOCK)
+    }
+
+    /// True if a keeper lives.
+    pub fn has_keeper(&self) -> Result<bool> {
+        lock::is_held(&self.dir, name::KEEPER_LOCK)
+    }
+
+    /// Takes the owner's lock if it is free.
+    pub fn try_owner_lock(&self) -> Result<Option<Lock>> {
+        Lock::try_acquire(&self.dir, name::OWNER_LOCK)
+    }
+
+    /// True if an owner lives.
+    pub fn has_owner(&self) -> Result<bool> {
+        lock::is_held(&self.dir, name::OWNER_LOCK)
+    }
+
+    /// Opens the keeper's door; the caller holds the keeper's lock.
+    pub fn bind_door(&self) -> std::result::Result<Listener, DoorError> {
+        Listener::bind(&self.dir, name::KEEPER_DOOR)
+    }
+
+    /// Takes the keeper's door away.
+    pub fn remove_door(&self) -> Result<()> {
+        self.dir.remove_if_there(name::KEEPER_DOOR).map(|_| ())
+    }
+
+    /// Knocks at the keeper's door.
+    pub fn connect(&self) -> std::result::Result<Channel, DoorError> {
+        door::connect(&self.dir, name::KEEPER_DOOR)
+    }
+}
+
+/// The names in a directory that are ids, written exactly as ids are written.
+pub(crate) fn ids<T: std::str::FromStr + ToString>(dir: &Dir) -> Result<Vec<T>> {
+    let parse = |name: String| name.parse::<T>().ok().filter(|id| id.to_string() == name);
+    Ok(dir.names()?.into_iter().filter_map(parse).collect())
+}

@@ -1,0 +1,65 @@
+//! The state directory: where all sessions live.
+
+use std::path::Path;
+
+use outlast_core::id::SessionId;
+use outlast_core::record::SessionRecord;
+
+use super::name;
+use super::session::{SessionDir, ids};
+use crate::dir::{Dir, Result, if_there};
+
+/// An open state directory. Clones share it.
+#[derive(Debug, Clone)]
+pub struct State {
+    root: Dir,
+    sessions: Dir,
+}
+
+impl State {
+    /// Opens the state directory and makes what is missing of it.
+    pub fn open(path: &Path) -> Result<State> {
+        let root = Dir::open_state_root(path)?;
+        let sessions = root.create_sub(name::SESSIONS)?;
+        Ok(State { root, sessions })
+    }
+
+    /// Opens the state directory if it is there, and makes nothing.
+    pub fn find(path: &Path) -> Result<Option<State>> {
+        let Some(root) = Dir::find_state_root(path)? else { return Ok(None) };
+        let sessions = if_there(root.sub(name::SESSIONS))?;
+        Ok(sessions.map(|sessions| State { root, sessions }))
+    }
+
+    /// The open state directory.
+    pub fn root(&self) -> &Dir {
+        &self.root
+    }
+
+    /// The open directory of sessions.
+    pub fn sessions(&self) -> &Dir {
+        &self.sessions
+    }
+
+    /// Absolute path of the state directory.
+    pub fn path(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Ids of all sessions, oldest first. Names that are no id are left out.
+    pub fn list(&self) -> Result<Vec<SessionId>> {
+        let mut ids: Vec<SessionId> = ids(&self.sessions)?;
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// Opens a session; `None` if there is none of that id.
+    pub fn session(&self, id: SessionId) -> Result<Option<SessionDir>> {
+        SessionDir::open(&self.sessions, id)
+    }
+
+    /// Makes a session.
+    pub fn create_session(&self, record: &SessionRecord) -> Result<SessionDir> {
+        SessionDir::create(&self.sessions, record)
+    }
+}

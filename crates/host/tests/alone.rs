@@ -1,0 +1,108 @@
+//! Tests that need a process with one thread, which the usual harness never gives: forks, and signals to oneself.
+//!
+//! This file has a harness of its own, which speaks what `cargo test` and nextest ask of one.
+
+use outlast_host::proc;
+use outlast_host::sys::fork::{Forked, detach, exit_now, fork};
+use outlast_host::sys::{pidfd, prctl, reap, signals};
+use rustix::process::Signal;
+
+const TESTS: [(&str, fn()); 4] = [
+    ("fork_gives_a_child_and_its_descriptor", fork_gives_a_child_and_its_descriptor),
+    ("detached_process_is_in_nobodys_tree", detached_process_is_in_nobodys_tree),
+    ("subreaper_adopts_orphans", subreaper_adopts_orphans),
+    ("signals_are_read_from_a_descriptor", signals_are_read_from_a_descriptor),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let filters: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let wanted = |name: &str| {
+        filters.is_empty() || filters.iter().any(|filter| if has("--exact") { *filter == name } else { name.contains(*filter) })
+    };
+    if has("--ignored") {
+        return;
+    }
+    for (name, test) in TESTS {
+        match (has("--list"), wanted(name)) {
+            (true, _) => println!("{name}: test"),
+            (false, true) => test(),
+            (false, false) => {}
+        }
+    }
+}
+
+fn fork_gives_a_child_and_its_descriptor() {
+    match fork().expect("one thread only") {
+        Forked::Child => exit_now(6),
+        Forked::Parent { pid, pidfd } => {
+            assert_eq!(proc::children(std::process::id()), Ok(vec![pid]));
+            assert_eq!(pidfd::wait_exit(&pidfd).expect("reap").code(), Some(6));
+            assert!(!reap::has_children());
+        }
+    }
+}
+
+fn detached_process_is_in_nobodys_tree() {
+    let (reader, writer) = rustix::pipe::pipe().expect("pipe");
+    match fork().expect("one thread only") {
+        Forked::Child => {
+            let caller = std::process::id();
+            if detach().is_err() {
+                exit_now(1);
+            }
+            let own = proc::stat(std::process::id()).expect("readable").expect("here");
+            let apart = own.session == own.pid && own.pgrp == own.pid && own.pid != caller;
+            rustix::io::write(&writer, if apart { b"y" } else { b"n" }).expect("tell");
+            exit_now(0)
+        }
+        Forked::Parent { pidfd, .. } => {
+            assert_eq!(pidfd::wait_exit(&pidfd).expect("reap").code(), Some(0));
+            let mut told = [0];
+            assert_eq!(rustix::io::read(&reader, &mut told), Ok(1));
+            assert_eq!(&told, b"y");
+            assert!(!reap::has_children());
+        }
+    }
+}
+
+fn subreaper_adopts_orphans() {
+    prctl::set_child_subreaper().expect("subreaper");
+    let (reader, writer) = rustix::pipe::pipe().expect("pipe");
+    let parent = match fork().expect("one thread only") {
+        Forked::Child => match fork().expect("one thread only") {
+            Forked::Parent { .. } => exit_now(0),
+            Forked::Child => {
+                // Until the test closes its end, or ends itself.
+                drop(writer);
+                let ended = rustix::io::read(&reader, &mut [0]);
+                exit_now(if ended == Ok(0) { 9 } else { 1 })
+            }
+        },
+        Forked::Parent { pidfd, .. } => pidfd,
+    };
+    assert_eq!(pidfd::wait_exit(&parent).expect("reap").code(), Some(0));
+    let orphans = proc::descendants(std::process::id()).expect("readable");
+    assert_eq!((orphans.len(), orphans[0].ppid), (1, std::process::id()));
+    let orphan = pidfd::open(orphans[0].pid).expect("open");
+    drop(writer);
+    assert_eq!(pidfd::wait_exit(&orphan).expect("ours to reap").code(), Some(9));
+}
+
+fn signals_are_read_from_a_descriptor() {
+    signals::ignore(Signal::USR1).expect("ignore");
+    signals::reset_all().expect("reset");
+    let fd = signals::block_and_signalfd(&[Signal::USR1, Signal::USR2]).expect("block");
+    assert_eq!(signals::read_signalfd(&fd), Ok(vec![]));
+    let own = rustix::process::getpid();
+    for signal in [Signal::USR2, Signal::USR1, Signal::USR1] {
+        rustix::process::kill_process(own, signal).expect("signal");
+    }
+    let seen = signals::read_signalfd(&fd).expect("read");
+    let expected = [Signal::USR1, Signal::USR2].map(|signal| signal.as_raw().unsigned_abs());
+    assert_eq!(seen, expected);
+    prctl::set_name(c"renamed").expect("name");
+    let own = proc::stat(std::process::id()).expect("readable").expect("here");
+    assert_eq!(own.comm, "renamed");
+}

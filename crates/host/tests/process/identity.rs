@@ -1,0 +1,85 @@
+//! Process marks: the marked process and no other.
+
+use crate::stage::{Stage, await_end};
+use outlast_host::sys::pidfd;
+use outlast_host::{mark, proc};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+#[test]
+fn handle_opens_the_same_process_until_it_is_reaped() {
+    let stage = Stage::new();
+    let tree = stage.shell("exec sleep 1000");
+    let Some(handle) = pidfd::handle(&tree.0.pidfd).expect("ask") else {
+        println!("skipped: this kernel makes no handles of processes");
+        return;
+    };
+    let again = pidfd::open_handle(&handle).expect("open");
+    pidfd::signal(&again, Signal::TERM).expect("signal");
+    await_end(&tree.0.pidfd, PollFlags::IN);
+    pidfd::open_handle(&handle).expect("a zombie is still that process");
+    assert_eq!(tree.wait().signal(), Some(15));
+    assert_eq!(pidfd::open_handle(&handle).map(drop), Err(Errno::STALE));
+    assert_eq!(pidfd::open_handle(&[1, 2]).map(drop), Err(Errno::INVAL));
+    assert_eq!(pidfd::open_handle(&[0; 500]).map(drop), Err(Errno::INVAL));
+}
+
+#[test]
+fn l16_mark_is_alive_until_its_process_ends() {
+    let stage = Stage::new();
+    let tree = stage.shell("exec sleep 1000");
+    let with_handle = mark::mark_of(tree.0.pid).expect("look").expect("alive");
+    let mut without = with_handle.clone();
+    without.handle = None;
+    for mark in [&with_handle, &without] {
+        assert_eq!(mark::is_alive(mark), Ok(true));
+    }
+    assert_eq!(mark::signal_verified(&without, Signal::TERM), Ok(true));
+    await_end(&tree.0.pidfd, PollFlags::IN);
+    for mark in [&with_handle, &without] {
+        assert_eq!(mark::is_alive(mark), Ok(false));
+        assert!(mark::open(mark).expect("look").is_some(), "a zombie can be asked how it ended");
+    }
+    assert_eq!(mark::mark_of(tree.0.pid), Ok(None));
+    let status = proc::zombie_status(tree.0.pid).expect("readable").expect("known");
+    assert_eq!(status.signal(), Some(15));
+    assert_eq!(tree.wait(), status);
+    for mark in [&with_handle, &without] {
+        assert!(mark::open(mark).expect("look").is_none());
+        assert_eq!(mark::signal_verified(mark, Signal::KILL), Ok(false));
+    }
+}
+
+#[test]
+fn l16_another_process_with_the_number_is_not_meant() {
+    let stage = Stage::new();
+    let tree = stage.shell("exec sleep 1000");
+    let mut reused = mark::mark_of(tree.0.pid).expect("look").expect("alive");
+    reused.handle = None;
+    reused.start -= 1;
+    let mut rebooted = mark::mark_of(tree.0.pid).expect("look").expect("alive");
+    rebooted.boot = "11111111-2222-3333-4444-555555555555".to_owned();
+    for mark in [&reused, &rebooted] {
+        assert_eq!(mark::is_alive(mark), Ok(false));
+        assert_eq!(mark::signal_verified(mark, Signal::KILL), Ok(false));
+    }
+    assert!(proc::stat(tree.0.pid).expect("readable").expect("here").is_live());
+    let own = mark::own().expect("own");
+    assert_eq!((own.pid, mark::is_alive(&own)), (std::process::id(), Ok(true)));
+}
+
+#[test]
+fn number_of_a_thread_is_no_process() {
+    let (tell, told) = std::sync::mpsc::channel::<u32>();
+    let (keep, kept) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        tell.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).expect("tell");
+        kept.recv().ok();
+    });
+    let number = told.recv().expect("number");
+    assert_eq!(pidfd::open(number).map(drop), Err(Errno::SRCH));
+    assert_eq!(mark::mark_of(number), Ok(None));
+    drop(keep);
+    thread.join().expect("thread");
+}

@@ -1,0 +1,228 @@
+//! Telling ends exactly once to each consumer: lease, show, commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outlast_core::delivery::{CommitOutcome, LeaseOutcome, Subject, Via};
+use outlast_core::id::{Alias, CommandId};
+use outlast_core::names::{NameField, check_name};
+use outlast_core::record::{ClosedRecord, Phase};
+use outlast_host::store::session::SessionDir;
+use outlast_host::store::{aliases, ledger as stored};
+
+use crate::error::{Error, Result};
+use crate::inspect::Command;
+use crate::ledger;
+use crate::session::Session;
+use crate::snapshot::Snapshot;
+use crate::watch::Watch;
+
+/// What a commit found in the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// This was the delivery.
+    Now,
+    /// It was delivered before, by this way where the ledger still has it.
+    Before {
+        /// The delivery that consumed it.
+        via: Option<Via>,
+    },
+    /// Somebody who lives is telling it at this moment.
+    Elsewhere,
+    /// It is no completion: it ended in the foreground, or has not ended.
+    NotDue,
+}
+
+/// An end that a consumer has not been told of.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    /// The command, without output text.
+    pub snapshot: Snapshot,
+    /// Whether an earlier lease on it was given up or died.
+    pub redelivered: bool,
+}
+
+/// A leased completion. Dropping it without a commit offers it again.
+pub struct CompletionGuard {
+    completion: Completion,
+    session: Session,
+    consumer: String,
+    claim: String,
+    open: bool,
+}
+
+impl CompletionGuard {
+    /// What there is to tell.
+    pub fn completion(&self) -> &Completion {
+        &self.completion
+    }
+
+    /// Says that it was told, by this delivery.
+    pub async fn commit(mut self, via: Via) -> Result<Told> {
+        let told = ledger::commit(&self.session, &self.consumer, self.subject(), via, Some(&self.claim))?;
+        self.open = false;
+        Ok(outcome(told))
+    }
+
+    fn subject(&self) -> Subject {
+        Subject { id: self.completion.snapshot.id, alias: self.completion.snapshot.alias }
+    }
+}
+
+impl Drop for CompletionGuard {
+    /// Gives the claim back. Where that fails it is free when this process ends.
+    fn drop(&mut self) {
+        if self.open
+            && let Ok(dir) = self.session.dir()
+        {
+            let _ = ledger::release(dir, &self.consumer, self.completion.snapshot.id, &self.claim);
+        }
+    }
+}
+
+impl Session {
+    /// What this consumer has not been told, by id. Those of earlier sessions of the same context are
+    /// among them. Changes nothing.
+    pub async fn pending(&self, consumer: &str) -> Result<Vec<Completion>> {
+        let mut pending = Vec::new();
+        for (session, command, redelivered) in self.due(consumer).await? {
+            let snapshot = Command { session, id: command }.brief().await?;
+            pending.push(Completion { snapshot, redelivered });
+        }
+        Ok(pending)
+    }
+
+    /// Takes what is pending for this consumer, so that nobody else tells it meanwhile.
+    pub async fn lease(&self, consumer: &str) -> Result<Vec<CompletionGuard>> {
+        let mut guards = Vec::new();
+        for (session, id, _) in self.due(consumer).await? {
+            let snapshot = Command { session: session.clone(), id }.brief().await?;
+            let subject = Subject { id, alias: snapshot.alias };
+            let claim = ledger::new_claim()?;
+            if let LeaseOutcome::Taken { redelivered } = ledger::lease(session.dir()?, consumer, subject, &claim)? {
+                let completion = Completion { snapshot, redelivered };
+                let consumer = consumer.to_owned();
+                guards.push(CompletionGuard { completion, session, consumer, claim, open: true });
+            }
+        }
+        Ok(guards)
+    }
+
+    /// Says that a reply told this consumer the end of this command, of this session or an earlier one of
+    /// its context.
+    pub async fn commit(&self, consumer: &str, id: &CommandId, via: Via) -> Result<Told> {
+        check_consumer(consumer)?;
+        let mut family = vec![self.clone()];
+        if self.dir()?.command(*id)?.is_none() {
+            family = self.predecessors().await?;
+        }
+        for session in family {
+            if session.dir()?.command(*id)?.is_none() {
+                continue;
+            }
+            let snapshot = Command { session: session.clone(), id: *id }.brief().await?;
+            if !is_due(&snapshot) {
+                return Ok(Told::NotDue);
+            }
+            let subject = Subject { id: *id, alias: snapshot.alias };
+            return Ok(outcome(ledger::commit(&session, consumer, subject, via, None)?));
+        }
+        Err(Error::Unknown { given: id.to_string(), session: *self.id() })
+    }
+
+    /// Waits until something is pending for this consumer, then leases it. Cancel-safe.
+    pub async fn completions(&self, consumer: &str) -> Result<Vec<CompletionGuard>> {
+        let dir = self.dir()?;
+        loop {
+            // Watched before looking, so that no end between the look and the wait is missed.
+            let mut watch = Watch::on(dir.dir())?;
+            watch.add(&dir.dir().sub(outlast_host::store::name::WORK)?)?;
+            for id in dir.commands()? {
+                if let Some(command) = dir.command(id)?
+                    && !command.has_exit()?
+                {
+                    watch.add(command.dir())?;
+                }
+            }
+            let guards = self.lease(consumer).await?;
+            if !guards.is_empty() {
+                return Ok(guards);
+            }
+            watch.changed().await?;
+        }
+    }
+
+    /// The ends that this consumer was not told of, in the order of their ids.
+    async fn due(&self, consumer: &str) -> Result<Vec<(Session, CommandId, bool)>> {
+        check_consumer(consumer)?;
+        let mut family = self.predecessors().await?;
+        family.reverse();
+        family.push(self.clone());
+        let mut due = Vec::new();
+        for session in family {
+            let found = session.due_here(consumer).await?;
+            due.extend(found.into_iter().map(|(id, redelivered)| (session.clone(), id, redelivered)));
+        }
+        Ok(due)
+    }
+
+    async fn due_here(&self, consumer: &str) -> Result<Vec<(CommandId, bool)>> {
+        let Ok(dir) = self.dir() else { return Ok(Vec::new()) };
+        let ledger = stored::read(dir.dir())?;
+        let told = ledger.consumers.get(consumer);
+        let through = told.map_or(0, |told| told.through);
+        let reported = reported_at_the_end(dir)?;
+        let names: BTreeMap<CommandId, Alias> =
+            aliases::all(dir.dir())?.into_iter().map(|(alias, id)| (id, alias)).collect();
+        let mut ended = Vec::new();
+        for id in dir.commands()? {
+            let alias = names.get(&id).copied();
+            if alias.is_some_and(|alias| alias.0 <= through) || reported.contains(&id) {
+                continue;
+            }
+            let subject = Subject { id, alias };
+            if !ledger.is_told(consumer, subject) && self.is_due(dir, id).await? {
+                ended.push(subject);
+            }
+        }
+        let redelivered = |id: &CommandId| {
+            told.and_then(|told| told.leases.get(id)).is_some_and(|lease| lease.redelivered || lease.holder.is_none())
+        };
+        let pending = ledger.pending(consumer, &ended);
+        Ok(pending.into_iter().map(|id| (id, redelivered(&id))).collect())
+    }
+
+    async fn is_due(&self, dir: &SessionDir, id: CommandId) -> Result<bool> {
+        let Some(command) = dir.command(id)? else { return Ok(false) };
+        match command.exit() {
+            Ok(Some(exit)) => Ok(exit.demoted),
+            // Nobody watches it, or nobody can read its end: the full look says which.
+            Ok(None) if command.lease_is_held()? => Ok(false),
+            Ok(None) | Err(_) => Ok(is_due(&Command { session: self.clone(), id }.brief().await?)),
+        }
+    }
+}
+
+/// Whether an end has to be told.
+fn is_due(snapshot: &Snapshot) -> bool {
+    snapshot.phase == Phase::Ended && (snapshot.demoted || snapshot.report.is_some())
+}
+
+/// Commands that the report of the session's end has told of. One that nobody was there to read told
+/// of none: those of an anchor or an owner that went away.
+pub(crate) fn reported_at_the_end(dir: &SessionDir) -> Result<BTreeSet<CommandId>> {
+    let closed = dir.closed()?.map(|closed| closed.record);
+    let heard = |closed: &ClosedRecord| closed.by != "anchor_gone" && closed.by != "owner_gone";
+    Ok(closed.filter(heard).map(|closed| closed.commands.iter().map(|one| one.id).collect()).unwrap_or_default())
+}
+
+fn outcome(outcome: CommitOutcome) -> Told {
+    match outcome {
+        CommitOutcome::Committed => Told::Now,
+        CommitOutcome::HeldBy(_) => Told::Elsewhere,
+        CommitOutcome::AlreadyTold { via } => Told::Before { via },
+    }
+}
+
+pub(crate) fn check_consumer(consumer: &str) -> Result<()> {
+    check_name(NameField::Consumer, consumer).map_err(|error| Error::Usage(error.to_string()))
+}

@@ -1,0 +1,159 @@
+//! The ledger of a session: claims, commits, and the trace line of each commit.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use outlast_core::delivery::{CommitOutcome, LeaseOutcome, Subject, Via};
+use outlast_core::id::{Alias, CommandId};
+use outlast_core::record::{ProcessMark, TraceLine};
+use outlast_host::store::ledger::LockedLedger;
+use outlast_host::store::session::SessionDir;
+use outlast_host::store::{aliases, trace};
+use outlast_host::{clock, mark};
+
+use crate::error::{Error, Result};
+use crate::session::Session;
+
+/// Counts the claims of this process, so that each has a name of its own.
+static CLAIMS: AtomicU64 = AtomicU64::new(0);
+
+/// Names one claim of this process: pid, start time, boot id and a number.
+pub(crate) fn new_claim() -> Result<String> {
+    let own = mark::own().map_err(|error| Error::Unreachable(format!("cannot identify this process: {error}")))?;
+    let number = CLAIMS.fetch_add(1, Ordering::Relaxed);
+    Ok(format!("{} {} {} {number}", own.pid, own.start, own.boot))
+}
+
+/// Whether the process that made a claim lives. What cannot be read is nobody's claim.
+fn claim_lives(claim: &str) -> bool {
+    let mut parts = claim.split(' ');
+    let mut next = || parts.next();
+    let (Some(pid), Some(start), Some(boot)) = (next(), next(), next()) else { return false };
+    let (Ok(pid), Ok(start)) = (pid.parse(), start.parse()) else { return false };
+    crate::settle::lives(&ProcessMark { pid, start, boot: boot.to_owned(), handle: None })
+}
+
+fn open(dir: &SessionDir) -> Result<LockedLedger> {
+    Ok(LockedLedger::open(dir.dir(), dir.durability())?)
+}
+
+/// Claims the telling of an end.
+pub(crate) fn lease(dir: &SessionDir, consumer: &str, subject: Subject, claim: &str) -> Result<LeaseOutcome> {
+    let mut locked = open(dir)?;
+    let outcome = locked.ledger.lease(consumer, subject, claim, clock::unix_ms(), claim_lives);
+    if matches!(outcome, LeaseOutcome::Taken { .. }) {
+        locked.write()?;
+    }
+    Ok(outcome)
+}
+
+/// Gives a claim back.
+pub(crate) fn release(dir: &SessionDir, consumer: &str, id: CommandId, claim: &str) -> Result<()> {
+    let mut locked = open(dir)?;
+    locked.ledger.release(consumer, id, claim);
+    Ok(locked.write()?)
+}
+
+/// Makes an end told and writes its line in the trace.
+pub(crate) fn commit(
+    session: &Session,
+    consumer: &str,
+    subject: Subject,
+    via: Via,
+    claim: Option<&str>,
+) -> Result<CommitOutcome> {
+    let dir = session.dir()?;
+    let mut locked = open(dir)?;
+    let outcome = locked.ledger.commit(consumer, subject, via, clock::unix_ms(), claim, claim_lives);
+    if outcome == CommitOutcome::Committed {
+        locked.write()?;
+        trace_commits(session, Some((consumer, subject.id)))?;
+    }
+    Ok(outcome)
+}
+
+/// Writes the trace line of every commit that has none, the one just made and those whose committer
+/// died in between, and lets the ledger forget what it can.
+fn trace_commits(session: &Session, fresh: Option<(&str, CommandId)>) -> Result<()> {
+    let dir = session.dir()?;
+    let mut locked = open(dir)?;
+    let untraced: Vec<(String, CommandId, Via, u64)> = locked
+        .ledger
+        .untraced()
+        .map(|open| (open.consumer.to_owned(), open.id, open.commit.via, open.commit.at_ms))
+        .collect();
+    for (consumer, id, via, at_ms) in untraced {
+        let is_fresh = fresh == Some((consumer.as_str(), id));
+        if is_fresh || !is_traced(dir, &consumer, id)? {
+            let line = TraceLine { at_ms, ..completed(session, &consumer, id, via)? };
+            trace::append(dir.dir(), &line, dir.durability())?;
+        }
+        locked.ledger.mark_traced(&consumer, id);
+        let through = locked.ledger.consumers.get(&consumer).map_or(0, |told| told.through);
+        let known = passable(dir, &locked, &consumer, through)?;
+        locked.ledger.compact(&consumer, &known);
+    }
+    Ok(locked.write()?)
+}
+
+fn is_traced(dir: &SessionDir, consumer: &str, id: CommandId) -> Result<bool> {
+    let lines = trace::read(dir.dir())?;
+    Ok(lines.iter().any(|line| {
+        line.kind == "completed" && line.id == Some(id) && line.consumer.as_deref() == Some(consumer)
+    }))
+}
+
+fn completed(session: &Session, consumer: &str, id: CommandId, via: Via) -> Result<TraceLine> {
+    let dir = session.dir()?;
+    let exit = match dir.command(id)? {
+        Some(command) => command.exit()?.map(|exit| exit.record),
+        None => None,
+    };
+    let via = serde_json::to_value(via).ok().and_then(|word| word.as_str().map(str::to_owned));
+    let mut line = TraceLine {
+        kind: "completed".to_owned(),
+        event: session.runtime().new_event_id()?.to_string(),
+        parent: session.record().map(|record| record.start_event.clone()),
+        session: session.id().to_string(),
+        id: Some(id),
+        consumer: Some(consumer.to_owned()),
+        delivered_via: via,
+        ..TraceLine::default()
+    };
+    if let Some(exit) = exit {
+        line.status = Some(if exit.is_ok() { "ok" } else { "error" }.to_owned());
+        line.exit_code = exit.end.exit_code();
+        line.duration_ms = Some(exit.duration_ms);
+        line.program = Some(exit.program.lossy());
+        line.limit = exit.limit;
+        line.bytes = Some(exit.output.bytes);
+        line.log = Some(format!("work/{id}/output.log"));
+        line.end = Some(exit.end);
+    }
+    Ok(line)
+}
+
+/// The aliases above the watermark, up to the first whose command still has to be told.
+fn passable(
+    dir: &SessionDir,
+    locked: &LockedLedger,
+    consumer: &str,
+    through: u32,
+) -> Result<Vec<(Alias, CommandId, bool)>> {
+    let told = locked.ledger.consumers.get(consumer);
+    let mut known = Vec::new();
+    for (alias, id) in aliases::all(dir.dir())?.into_iter().filter(|(alias, _)| alias.0 > through) {
+        if told.is_some_and(|told| told.commits.contains_key(&id)) {
+            known.push((alias, id, true));
+            continue;
+        }
+        let never_due = match dir.command(id)? {
+            Some(command) => command.exit()?.is_some_and(|exit| !exit.demoted),
+            None => true,
+        };
+        if !never_due {
+            break;
+        }
+        known.push((alias, id, false));
+    }
+    Ok(known)
+}

@@ -1,0 +1,62 @@
+//! Run shell commands for agents: never blocked, never lost, never left behind.
+//!
+//! [`Runtime`] opens a state directory; a [`Session`] owns commands and ends once; [`Command`] is the
+//! handle of one. A command starts in the foreground ([`Session::run`]) and moves to the background
+//! when its grace is over or its caller goes away; from then on it can be looked at, waited for, typed
+//! into and stopped by its id, and its end is told exactly once to each consumer.
+//!
+//! The library is asynchronous on tokio (a runtime with I/O and time enabled), every call is
+//! cancel-safe unless it says otherwise, and there is no global state: it prints nothing, handles no
+//! signal, and reads neither environment nor home.
+//!
+//! Modules are listed in reading order; a module uses only those above it.
+#![forbid(unsafe_code)]
+
+mod error;
+mod config;
+mod race;
+mod ready;
+mod link;
+mod watch;
+mod keeper;
+mod runtime;
+mod session;
+mod overview;
+mod output;
+mod snapshot;
+mod probe;
+mod settle;
+mod inspect;
+mod read;
+mod request;
+mod launch;
+mod vanished;
+mod running;
+mod submit;
+mod ledger;
+mod deliver;
+mod attend;
+mod stop;
+mod teardown;
+mod reconcile;
+mod doctor;
+
+pub use attend::{Until, WaitEnd, WaitOptions, WaitReport, Waited};
+pub use config::Config;
+pub use deliver::{Completion, CompletionGuard, Told};
+pub use doctor::{DoctorReport, Finding};
+pub use error::{Error, ErrorKind, Result};
+pub use inspect::{Command, Entry};
+pub use output::{Excerpt, OutputView, Piece, Stream};
+pub use read::{Follower, ReadOptions, Reading};
+pub use snapshot::Snapshot;
+pub use outlast_core as core;
+pub use reconcile::{Predecessor, ReconcileReport};
+pub use runtime::Runtime;
+pub use session::{Anchor, Session, SessionOptions};
+pub use overview::SessionSummary;
+pub use stop::{StopOptions, StopOutcome};
+pub use request::RunRequest;
+pub use running::{Demotion, Finished, RunEvent, Running};
+pub use submit::Outcome;
+pub use teardown::END_BOUND;

@@ -1,0 +1,325 @@
+//! Reading output: a range of it, or as it comes.
+
+use std::collections::VecDeque;
+
+use outlast_core::record::OutputState;
+use outlast_core::wire::{FromSupervisor, ToSupervisor};
+use outlast_host::frame;
+use outlast_host::store::command::CommandDir;
+use outlast_host::store::index::Entry;
+use outlast_host::store::reader::ReadPiece;
+
+use crate::error::{Error, Result};
+use crate::inspect::Command;
+use crate::link::Link;
+use crate::output::{Piece, STEP, Stored, Stream};
+use crate::probe::{self, Probe};
+
+/// Which part of the output to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Where to begin, in offsets of the output; past the end is the end.
+    pub offset: u64,
+    /// How many bytes at most, counted in offsets of the output.
+    pub bytes: Option<u64>,
+    /// Only the last so many lines of the range.
+    pub tail_lines: Option<u64>,
+    /// Only the first so many lines of the range.
+    pub head_lines: Option<u64>,
+    /// Only this stream; refused where the streams were not captured apart.
+    pub stream: Option<Stream>,
+}
+
+/// A read of a range of the output, piece by piece, in bounded memory.
+pub struct Reading {
+    stored: Option<Stored>,
+    next: u64,
+    end: u64,
+    only: Option<frame::Stream>,
+    lines_left: Option<u64>,
+    problem: Option<String>,
+}
+
+/// The output as it comes, until capture ends.
+pub struct Follower {
+    command: Command,
+    dir: CommandDir,
+    link: Option<Link>,
+    reading: Reading,
+    closed: bool,
+    may_ask: bool,
+}
+
+impl Command {
+    /// Reads a range of its output.
+    pub async fn read(&self, options: ReadOptions) -> Result<Reading> {
+        let dir = self.dir()?;
+        let live = match probe::status(&dir).await? {
+            Probe::Live(status, _) => Some(status.output),
+            Probe::Silent { .. } | Probe::Nobody => None,
+        };
+        let mut reading = self.open_reading(&dir, live, options.stream)?;
+        let all = reading.end;
+        reading.next = options.offset.min(all);
+        reading.end = options.bytes.map_or(all, |count| reading.next.saturating_add(count).min(all));
+        reading.lines_left = options.head_lines;
+        if let Some(lines) = options.tail_lines {
+            reading.next = reading.last_lines(lines)?;
+        }
+        Ok(reading)
+    }
+
+    /// Follows its output from this offset.
+    pub async fn follow(&self, from: u64) -> Result<Follower> {
+        self.follow_stream(from, None).await
+    }
+
+    /// Follows one stream of its output from this offset.
+    pub async fn follow_stream(&self, from: u64, stream: Option<Stream>) -> Result<Follower> {
+        let dir = self.dir()?;
+        let mut link = probe::connect(&dir)?;
+        if let Some(link) = &mut link {
+            link.send(&ToSupervisor::Subscribe { growth: true }).await?;
+        }
+        let mut reading = self.open_reading(&dir, None, stream)?;
+        reading.next = from.min(reading.end);
+        let closed = link.is_none();
+        Ok(Follower { command: self.clone(), dir, link, reading, closed, may_ask: true })
+    }
+
+    /// The offset at which its last so many lines begin, for a follow that starts near the end.
+    pub async fn tail_offset(&self, lines: u64) -> Result<u64> {
+        let options = ReadOptions { tail_lines: Some(lines), ..ReadOptions::default() };
+        Ok(self.read(options).await?.next_offset())
+    }
+
+    /// A read from this offset on that is told how far it may go.
+    pub(crate) fn reading_from(&self, offset: u64, output: OutputState) -> Result<Reading> {
+        let mut reading = self.open_reading(&self.dir()?, Some(output), None)?;
+        reading.next = offset;
+        Ok(reading)
+    }
+
+    fn open_reading(&self, dir: &CommandDir, live: Option<OutputState>, stream: Option<Stream>) -> Result<Reading> {
+        let (stored, problem) = match self.stored(dir) {
+            Ok(stored) => (stored, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let mut reading =
+            Reading { end: 0, stored, next: 0, only: None, lines_left: None, problem };
+        if let Some(stored) = &mut reading.stored {
+            if let Some(output) = live {
+                stored.update(dir, output)?;
+            }
+            reading.end = stored.output.bytes;
+        }
+        let separate = reading.stored.as_ref().is_none_or(|stored| stored.separate);
+        reading.only = match stream {
+            None | Some(Stream::Merged) => None,
+            Some(_) if !separate => {
+                return Err(Error::Refused(format!(
+                    "{} was not started with separate streams, so one of them cannot be read alone",
+                    self.id
+                )));
+            }
+            Some(Stream::Stdout) => Some(frame::Stream::Out),
+            Some(Stream::Stderr) => Some(frame::Stream::Err),
+        };
+        Ok(reading)
+    }
+}
+
+impl Reading {
+    /// The next piece; none at the end of the range.
+    pub async fn next(&mut self) -> Result<Option<Piece>> {
+        self.step()
+    }
+
+    /// The offset at which a later read finds what is new.
+    pub fn next_offset(&self) -> u64 {
+        self.next
+    }
+
+    /// Whatever is wrong with the records, as one line.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// What is on disk.
+    pub(crate) fn stored(&self) -> Option<&Stored> {
+        self.stored.as_ref()
+    }
+
+    /// Takes over how far the output goes by now.
+    pub(crate) fn grow(&mut self, dir: &CommandDir, output: OutputState) -> Result<()> {
+        if let Some(stored) = &mut self.stored {
+            stored.update(dir, output)?;
+            self.end = output.bytes;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Option<Piece>> {
+        loop {
+            let Some(stored) = &self.stored else { return Ok(None) };
+            if self.next >= self.end || self.lines_left == Some(0) {
+                return Ok(None);
+            }
+            let room = usize::try_from(self.end - self.next).unwrap_or(STEP).min(STEP);
+            let part = stored.index.as_deref().map(|index| entry_at(index, self.next));
+            let (room, part) = match part {
+                None => (room, None),
+                // The index is written after the log: what it does not cover yet comes later.
+                Some(None) => return Ok(None),
+                Some(Some(entry)) => {
+                    let entry_end = entry.offset + u64::from(entry.length);
+                    if self.only.is_some_and(|only| only != entry.stream) {
+                        self.next = entry_end.min(self.end);
+                        continue;
+                    }
+                    (room.min(usize::try_from(entry_end - self.next).unwrap_or(room)), Some(entry))
+                }
+            };
+            let mut bytes = vec![0; room];
+            match stored.log.read_at(self.next, &mut bytes)? {
+                ReadPiece::Gap { offset, bytes } => {
+                    let after = offset + bytes;
+                    self.next = after;
+                    return Ok(Some(Piece::Gap { offset, bytes }));
+                }
+                ReadPiece::Bytes(0) => return Ok(None),
+                ReadPiece::Bytes(count) => bytes.truncate(count),
+            }
+            self.cut_lines(&mut bytes);
+            let offset = self.next;
+            self.next += bytes.len() as u64;
+            let stream = match part {
+                Some(entry) if self.is_separate() => stream_of(entry.stream),
+                _ => Stream::Merged,
+            };
+            return Ok(Some(Piece::Bytes { offset, stream, at_ms: part.map(|entry| entry.at_ms), bytes }));
+        }
+    }
+
+    fn is_separate(&self) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.separate)
+    }
+
+    /// Cuts a piece after the last line that is wanted.
+    fn cut_lines(&mut self, bytes: &mut Vec<u8>) {
+        let Some(left) = &mut self.lines_left else { return };
+        let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+        let mut cut = None;
+        for end in ends {
+            *left -= 1;
+            if *left == 0 {
+                cut = Some(end);
+                break;
+            }
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut);
+        }
+    }
+
+    /// Where the last so many lines of the range begin.
+    fn last_lines(&mut self, lines: u64) -> Result<u64> {
+        let from = self.next;
+        if lines == 0 {
+            return Ok(self.end);
+        }
+        let wanted = usize::try_from(lines).unwrap_or(usize::MAX);
+        let mut starts = VecDeque::from([from]);
+        let mut at_start = false;
+        while let Some(piece) = self.step()? {
+            match piece {
+                Piece::Bytes { offset, bytes, .. } => {
+                    for (at, byte) in (offset..).zip(&bytes) {
+                        if at_start {
+                            starts.push_back(at);
+                            if starts.len() > wanted {
+                                starts.pop_front();
+                            }
+                        }
+                        at_start = *byte == b'\n';
+                    }
+                }
+                Piece::Gap { .. } => {}
+            }
+        }
+        Ok(starts.front().copied().unwrap_or(from))
+    }
+}
+
+impl Follower {
+    /// The next piece; none when nothing more will be captured. Cancel-safe.
+    pub async fn next(&mut self) -> Result<Option<Piece>> {
+        loop {
+            if let Some(piece) = self.reading.step()? {
+                return Ok(Some(piece));
+            }
+            if self.closed {
+                return Ok(None);
+            }
+            self.wait().await?;
+        }
+    }
+
+    /// The offset of the next byte.
+    pub fn next_offset(&self) -> u64 {
+        self.reading.next
+    }
+
+    /// Waits until there is more to read, or nothing more will come.
+    async fn wait(&mut self) -> Result<()> {
+        let Some(link) = &mut self.link else {
+            self.closed = true;
+            return Ok(());
+        };
+        if self.may_ask {
+            self.may_ask = false;
+            link.send(&ToSupervisor::More { seen: self.reading.next }).await?;
+        }
+        match link.message::<FromSupervisor>().await? {
+            Some(FromSupervisor::Grew { output }) => {
+                self.may_ask = true;
+                self.take_over(output)
+            }
+            Some(FromSupervisor::CaptureClosed { output }) => {
+                self.closed = true;
+                self.take_over(output)
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.closed = true;
+                self.link = None;
+                self.reread()
+            }
+        }
+    }
+
+    fn take_over(&mut self, output: OutputState) -> Result<()> {
+        if self.reading.stored.is_none() {
+            return self.reread();
+        }
+        self.reading.grow(&self.dir, output)
+    }
+
+    /// Takes over what the records say, after the supervisor went away.
+    fn reread(&mut self) -> Result<()> {
+        let fresh = self.command.open_reading(&self.dir, None, None)?;
+        self.reading.end = fresh.end;
+        self.reading.stored = fresh.stored;
+        Ok(())
+    }
+}
+
+/// The part of the output that an offset lies in.
+fn entry_at(index: &[Entry], offset: u64) -> Option<Entry> {
+    let at = index.partition_point(|entry| entry.offset + u64::from(entry.length) <= offset);
+    index.get(at).copied().filter(|entry| entry.offset <= offset)
+}
+
+fn stream_of(stream: frame::Stream) -> Stream {
+    if stream == frame::Stream::Err { Stream::Stderr } else { Stream::Stdout }
+}

@@ -1,0 +1,154 @@
+//! What a caller asks to run, checked and turned into what a supervisor is told.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outlast_core::id::CommandId;
+use outlast_core::names::{NameField, check_name};
+use outlast_core::request::{
+    HOLD_BYTES, Lifetime, Limits, LogCap, OsText, OverCap, Request, STOP_GRACE_MS, Stdin, Streams, Survivors,
+};
+
+use crate::error::{Error, Result};
+use crate::session::Session;
+use crate::settle::WORK_ID;
+
+/// Environment variable that names the session to everything a command starts.
+const SESSION: &str = "OUTLAST_SESSION";
+
+/// What to run and how.
+#[derive(Clone, Debug)]
+pub struct RunRequest {
+    /// The program and its arguments.
+    pub argv: Vec<OsString>,
+    /// The working directory, an absolute path.
+    pub cwd: PathBuf,
+    /// The whole environment. `OUTLAST_SESSION` and `OUTLAST_WORK_ID` are set on top of it.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where standard input comes from.
+    pub stdin: Stdin,
+    /// Merged or separate capture.
+    pub streams: Streams,
+    /// How long it runs in the foreground; none means no clock.
+    pub grace: Option<Duration>,
+    /// Bounds that stop it.
+    pub limits: Limits,
+    /// What bounds its life from outside.
+    pub lifetime: Lifetime,
+    /// What becomes of survivors.
+    pub survivors: Survivors,
+    /// The log's cap.
+    pub cap: LogCap,
+    /// What happens at the cap.
+    pub over_cap: OverCap,
+    /// Output held in memory before there are records, in bytes for each stream.
+    pub hold: u64,
+    /// The time between TERM and KILL.
+    pub stop_grace: Duration,
+    /// A line for people.
+    pub label: Option<String>,
+    /// The consumer that starts it.
+    pub consumer: String,
+    /// The trust of who asks: `trusted` or `untrusted`.
+    pub trust: String,
+    /// The trace event of the turn that asks, where there is one.
+    pub turn: Option<String>,
+    /// Whether the caller can be told of a completion later; if not there is no demotion by the grace.
+    pub can_be_told: bool,
+    /// Whether the caller wants the output as it comes, as [`RunEvent::Output`](crate::RunEvent::Output).
+    pub follow: bool,
+}
+
+impl RunRequest {
+    /// This command line in this directory with this environment, everything else at its default: no
+    /// grace, no limits, merged streams, no input, consumer `model`, trust `untrusted`, not followed.
+    pub fn new(
+        argv: impl IntoIterator<Item = impl Into<OsString>>,
+        cwd: impl Into<PathBuf>,
+        env: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        RunRequest {
+            argv: argv.into_iter().map(Into::into).collect(),
+            cwd: cwd.into(),
+            env: env.into_iter().collect(),
+            stdin: Stdin::default(),
+            streams: Streams::default(),
+            grace: None,
+            limits: Limits::default(),
+            lifetime: Lifetime::default(),
+            survivors: Survivors::default(),
+            cap: LogCap::default(),
+            over_cap: OverCap::default(),
+            hold: HOLD_BYTES,
+            stop_grace: Duration::from_millis(STOP_GRACE_MS),
+            label: None,
+            consumer: "model".to_owned(),
+            trust: "untrusted".to_owned(),
+            turn: None,
+            can_be_told: true,
+            follow: false,
+        }
+    }
+
+    /// What the supervisor is told; refused where it makes no sense.
+    pub(crate) fn for_supervisor(self, session: &Session, id: CommandId, background: bool) -> Result<Request> {
+        self.check()?;
+        let mut env: Vec<(OsText, OsText)> =
+            self.env.iter().map(|(key, value)| (OsText::from(key), OsText::from(value))).collect();
+        env.retain(|(key, _)| key.0 != WORK_ID.as_bytes() && key.0 != SESSION.as_bytes());
+        env.push((OsText::from(WORK_ID), OsText::from(id.to_string())));
+        if session.has_records() {
+            env.push((OsText::from(SESSION), OsText::from(session.id().to_string())));
+        }
+        Ok(Request {
+            id,
+            session: *session.id(),
+            argv: self.argv.iter().map(OsText::from).collect(),
+            cwd: OsText::from(&self.cwd),
+            env,
+            stdin: self.stdin,
+            streams: self.streams,
+            grace_ms: self.grace.map(millis),
+            background,
+            can_be_told: self.can_be_told,
+            follow: self.follow,
+            limits: self.limits,
+            stop_grace_ms: millis(self.stop_grace),
+            lifetime: self.lifetime,
+            survivors: self.survivors,
+            cap: self.cap,
+            over_cap: self.over_cap,
+            hold: self.hold,
+            label: self.label,
+            consumer: self.consumer,
+            trust: self.trust,
+            turn: self.turn,
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        let usage = |text: &str| Err(Error::Usage(text.to_owned()));
+        let Some(program) = self.argv.first() else { return usage("there is no command to run") };
+        if program.as_bytes().iter().all(u8::is_ascii_whitespace) {
+            return usage("the program to run is empty");
+        }
+        let strings = self.argv.iter().chain(self.env.iter().flat_map(|(key, value)| [key, value]));
+        if strings.chain([&self.cwd.clone().into_os_string()]).any(|text| text.as_bytes().contains(&0)) {
+            return usage("a NUL byte cannot be part of an argument, a path or the environment");
+        }
+        if self.env.iter().any(|(key, _)| key.is_empty() || key.as_bytes().contains(&b'=')) {
+            return usage("the name of an environment variable must not be empty or hold `=`");
+        }
+        if !self.cwd.is_absolute() {
+            return Err(Error::Usage(format!("the working directory {} is not an absolute path", self.cwd.display())));
+        }
+        check_name(NameField::Consumer, &self.consumer).map_err(|error| Error::Usage(error.to_string()))
+    }
+}
+
+/// A duration in milliseconds, as long as the wire can say.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,356 @@
+//! A command in the foreground, as a stream of events.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use outlast_core::id::{Alias, CommandId};
+use outlast_core::record::{ExitRecord, Gap, OutputState, ProcessMark};
+use outlast_core::request::{Request, Streams};
+use outlast_core::wire::{DemotedBy, FromSupervisor, ToSupervisor};
+use outlast_host::frame::{self, Body, Frame};
+
+use crate::error::{Error, Result};
+use crate::inspect::Command;
+use crate::launch::{self, Launched};
+use crate::link;
+use crate::output::{Excerpt, Piece, Stream};
+use crate::read::Reading;
+use crate::session::Session;
+use crate::vanished;
+
+/// What a demotion says.
+#[derive(Clone)]
+pub struct Demotion {
+    /// The handle from now on.
+    pub command: Command,
+    /// Its number.
+    pub alias: Alias,
+    /// Unix time in milliseconds.
+    pub at_ms: u64,
+    /// Why.
+    pub by: DemotedBy,
+    /// Record errors so far.
+    pub errors: Vec<String>,
+}
+
+/// A command that ended in the foreground.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Everything about the end.
+    pub exit: ExitRecord,
+    /// Whether it has records on disk.
+    pub materialised: bool,
+    /// The last bytes of the output, at most as many as were held; all of it where nothing overflowed.
+    pub output: Vec<u8>,
+    /// Offset in the output of the first byte of `output`.
+    pub shown_from: u64,
+    /// Whether `output` is less than all.
+    pub truncated: bool,
+    /// What the log's cap dropped.
+    pub gap: Option<Gap>,
+    /// The log, where there are records.
+    pub log: Option<PathBuf>,
+    /// Head and tail of each stream, for a reply in text.
+    pub excerpts: Vec<Excerpt>,
+}
+
+/// What happens to a command in the foreground.
+pub enum RunEvent {
+    /// The leader runs.
+    Started {
+        /// The leader.
+        leader: ProcessMark,
+        /// Unix time in milliseconds.
+        at_ms: u64,
+    },
+    /// Output came; only for a request with `follow`.
+    Output {
+        /// Its stream.
+        stream: Stream,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Output was dropped by the log's cap before it could be passed on.
+    OutputGap {
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// It runs in the background from now on; no event follows.
+    Demoted(Demotion),
+    /// It could not be demoted because records cannot be made; it goes on in the foreground.
+    NotDemoted {
+        /// What happened and to which path.
+        reason: String,
+    },
+    /// It ended, and all its output was passed on; no event follows.
+    Ended(Box<Finished>),
+}
+
+/// A command in the foreground. Dropping it is a caller that goes away: the channel closes, and by that
+/// the supervisor knows that the command is demoted.
+pub struct Running {
+    session: Session,
+    request: Request,
+    launched: Launched,
+    started: Instant,
+    leader: Option<ProcessMark>,
+    pidfd: Option<OwnedFd>,
+    /// What came on the channel, in order: all of the output as long as there are no records.
+    held: Vec<(Stream, Vec<u8>)>,
+    received: u64,
+    records: Option<Records>,
+    events: VecDeque<RunEvent>,
+    /// What ends the stream, once the output before it was passed on.
+    last: Option<RunEvent>,
+    over: bool,
+}
+
+/// The log of a command whose output outgrew what is held.
+struct Records {
+    command: Command,
+    reading: Reading,
+    output: OutputState,
+    /// Whether the supervisor may tell growth: it tells one for each time it is asked.
+    asked: bool,
+}
+
+impl Running {
+    pub(crate) fn new(session: Session, request: Request, launched: Launched) -> Running {
+        Running {
+            session,
+            request,
+            launched,
+            started: Instant::now(),
+            leader: None,
+            pidfd: None,
+            held: Vec::new(),
+            received: 0,
+            records: None,
+            events: VecDeque::new(),
+            last: None,
+            over: false,
+        }
+    }
+
+    /// The command's id.
+    pub fn id(&self) -> &CommandId {
+        &self.request.id
+    }
+
+    /// Its session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The next event; none after `Demoted` or `Ended`. Cancel-safe.
+    pub async fn next(&mut self) -> Result<Option<RunEvent>> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Some(event));
+            }
+            if self.over {
+                return Ok(None);
+            }
+            if self.request.follow
+                && let Some(event) = self.read_log().await?
+            {
+                return Ok(Some(event));
+            }
+            if let Some(last) = self.last.take() {
+                self.over = true;
+                return Ok(Some(last));
+            }
+            match self.launched.channel.next().await? {
+                Some(frame) => self.hear(frame).await?,
+                None => self.vanished().await?,
+            }
+        }
+    }
+
+    /// Asks for the demotion now; `Demoted`, `NotDemoted` or `Ended` follows as an event.
+    pub async fn demote(&mut self) -> Result<()> {
+        self.launched.channel.send(&ToSupervisor::Demote).await
+    }
+
+    /// Sends one signal to the command's group; not a stop.
+    pub async fn signal(&mut self, signal: i32) -> Result<()> {
+        self.launched.channel.send(&ToSupervisor::Signal { signal }).await
+    }
+
+    /// Stops the command; `Ended` follows as an event.
+    pub async fn stop(&mut self, by: &str) -> Result<()> {
+        let stop = ToSupervisor::Stop { by: by.to_owned(), grace_ms: None, signal: None };
+        self.launched.channel.send(&stop).await
+    }
+
+    /// Writes bytes into its standard input, where that is open.
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.launched.channel.send_input(bytes).await
+    }
+
+    /// Closes its standard input once what was sent before is written.
+    pub async fn close_input(&mut self) -> Result<()> {
+        self.launched.channel.send(&ToSupervisor::CloseInput).await
+    }
+
+    /// Says that the end was shown to the caller. Without it the command counts as demoted and its end
+    /// stays to be told.
+    pub async fn told(mut self) -> Result<()> {
+        self.launched.channel.send(&ToSupervisor::Told).await
+    }
+
+    async fn hear(&mut self, frame: Frame) -> Result<()> {
+        if let Body::Bytes { stream, bytes } = frame.body {
+            self.take_bytes(stream, bytes);
+            return Ok(());
+        }
+        match frame.json::<FromSupervisor>().map_err(link::channel_error)? {
+            FromSupervisor::Started { leader, at_ms } => {
+                self.leader = Some(leader.clone());
+                self.pidfd = frame.fds.into_iter().next();
+                self.events.push_back(RunEvent::Started { leader, at_ms });
+            }
+            FromSupervisor::Refused { refusal, reason, running } => {
+                self.over = true;
+                return Err(launch::refused(refusal, reason, running));
+            }
+            FromSupervisor::Materialised { output, .. } => self.open_records(output).await?,
+            FromSupervisor::Grew { output } => {
+                if let Some(records) = &mut self.records {
+                    records.asked = false;
+                    records.grow(output)?;
+                }
+            }
+            FromSupervisor::Demoted { alias, at_ms, by, errors } => {
+                let command = Command { session: self.session.clone(), id: self.request.id };
+                self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors }));
+            }
+            FromSupervisor::NotDemoted { reason } => self.events.push_back(RunEvent::NotDemoted { reason }),
+            FromSupervisor::Ended { exit, materialised } => self.end(*exit, materialised).await?,
+            FromSupervisor::Accepted { .. }
+            | FromSupervisor::CaptureClosed { .. }
+            | FromSupervisor::Status(_)
+            | FromSupervisor::Stopped(_)
+            | FromSupervisor::Delivered { .. }
+            | FromSupervisor::Note { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn take_bytes(&mut self, stream: frame::Stream, bytes: Vec<u8>) {
+        let stream = match (self.request.streams, stream) {
+            (Streams::Merged, _) => Stream::Merged,
+            (Streams::Separate, frame::Stream::Err) => Stream::Stderr,
+            (Streams::Separate, _) => Stream::Stdout,
+        };
+        self.received += bytes.len() as u64;
+        if self.request.follow {
+            self.events.push_back(RunEvent::Output { stream, bytes: bytes.clone() });
+        }
+        if self.records.is_none() {
+            self.held.push((stream, bytes));
+        }
+    }
+
+    async fn open_records(&mut self, output: OutputState) -> Result<()> {
+        let command = Command { session: self.session.clone(), id: self.request.id };
+        let reading = command.reading_from(self.received, output)?;
+        self.records = Some(Records { command, reading, output, asked: false });
+        Ok(())
+    }
+
+    /// The next piece of output from the log; none once everything that is known of was passed on.
+    async fn read_log(&mut self) -> Result<Option<RunEvent>> {
+        let Some(records) = &mut self.records else { return Ok(None) };
+        match records.reading.next().await? {
+            Some(Piece::Bytes { stream, bytes, .. }) => return Ok(Some(RunEvent::Output { stream, bytes })),
+            Some(Piece::Gap { bytes, .. }) => return Ok(Some(RunEvent::OutputGap { bytes })),
+            None => {}
+        }
+        if !records.asked && self.last.is_none() {
+            records.asked = true;
+            let seen = records.reading.next_offset();
+            self.launched.channel.send(&ToSupervisor::More { seen }).await?;
+        }
+        Ok(None)
+    }
+
+    async fn end(&mut self, exit: ExitRecord, materialised: bool) -> Result<()> {
+        if materialised && self.records.is_none() {
+            self.open_records(exit.output).await?;
+        }
+        let mut finished = Finished {
+            materialised,
+            output: Vec::new(),
+            shown_from: 0,
+            truncated: false,
+            gap: exit.output.gap,
+            log: None,
+            excerpts: Vec::new(),
+            exit,
+        };
+        match &mut self.records {
+            Some(records) => {
+                records.grow(finished.exit.output)?;
+                finished.take_from_log(records, self.request.hold)?;
+            }
+            None => finished.take_held(&self.held, self.request.streams),
+        }
+        self.last = Some(RunEvent::Ended(Box::new(finished)));
+        Ok(())
+    }
+
+    /// The supervisor went away without a word: what became of the command is found out elsewhere.
+    async fn vanished(&mut self) -> Result<()> {
+        let command = vanished::Vanished {
+            session: &self.session,
+            request: &self.request,
+            leader: self.leader.clone(),
+            pidfd: self.pidfd.take(),
+            keeper: self.launched.keeper.as_mut(),
+            ran: self.started.elapsed(),
+        };
+        let exit = command.find_out().await?;
+        let materialised = match self.session.dir() {
+            Ok(dir) => dir.command(self.request.id)?.is_some(),
+            Err(_) => false,
+        };
+        self.end(exit, materialised).await
+    }
+}
+
+impl Records {
+    fn grow(&mut self, output: OutputState) -> Result<()> {
+        self.output = output;
+        self.reading.grow(&self.command.dir()?, output)
+    }
+}
+
+impl Finished {
+    fn take_held(&mut self, held: &[(Stream, Vec<u8>)], streams: Streams) {
+        self.output = held.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
+        let names: &[Stream] = match streams {
+            Streams::Merged => &[Stream::Merged],
+            Streams::Separate => &[Stream::Stdout, Stream::Stderr],
+        };
+        self.excerpts = names
+            .iter()
+            .map(|name| {
+                let of_stream = held.iter().filter(|(stream, _)| stream == name);
+                let head = of_stream.flat_map(|(_, bytes)| bytes.iter().copied()).collect();
+                Excerpt { stream: *name, head, tail: Vec::new(), missing: 0 }
+            })
+            .collect();
+    }
+
+    fn take_from_log(&mut self, records: &Records, hold: u64) -> Result<()> {
+        self.log = Some(records.command.dir()?.log_path());
+        let Some(stored) = records.reading.stored() else { return Ok(()) };
+        (self.output, self.shown_from) = stored.tail(hold)?;
+        self.truncated = self.shown_from > 0;
+        self.excerpts = stored.excerpts(hold)?;
+        Ok(())
+    }
+}

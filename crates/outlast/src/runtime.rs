@@ -1,0 +1,131 @@
+//! The entry to everything: one state directory and the sessions in it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use outlast_core::id::{CommandId, EventId, ReportId, SessionId};
+use outlast_host::clock;
+use outlast_host::store::state::State;
+
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::session::SessionInner;
+
+/// The runtime of one state directory. Cheap to clone; every clone is the same runtime.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) inner: Arc<RuntimeInner>,
+}
+
+pub(crate) struct RuntimeInner {
+    pub(crate) config: Config,
+    state: Result<State>,
+    /// Sessions that have a handle in this process, so that every handle is the same session.
+    pub(crate) sessions: Mutex<HashMap<SessionId, Weak<SessionInner>>>,
+    ids: Mutex<IdSource>,
+}
+
+impl Runtime {
+    /// Opens the state directory, which is made if it is not there. One that cannot be used is
+    /// remembered, not an error: commands still run in the foreground then, without records.
+    pub fn open(config: Config) -> Result<Runtime> {
+        if config.state_dir.as_os_str().is_empty() {
+            return Err(Error::Usage("the state directory must not be empty".to_owned()));
+        }
+        let state = if config.state_dir.is_absolute() {
+            State::open(&config.state_dir).map_err(Error::from)
+        } else {
+            Err(Error::Usage(format!("the state directory {} is not an absolute path", config.state_dir.display())))
+        };
+        let inner =
+            RuntimeInner { config, state, sessions: Mutex::default(), ids: Mutex::new(IdSource::default()) };
+        Ok(Runtime { inner: Arc::new(inner) })
+    }
+
+    /// Whether records can be made, else why not.
+    pub fn records(&self) -> Result<(), &Error> {
+        self.inner.state.as_ref().map(|_| ())
+    }
+
+    /// The state directory as it was given.
+    pub fn state_dir(&self) -> &Path {
+        &self.inner.config.state_dir
+    }
+
+    /// The executable that becomes the keeper.
+    pub fn executable(&self) -> Result<PathBuf> {
+        self.inner.config.find_executable()
+    }
+
+    /// The open state directory, for calls that need one.
+    pub(crate) fn state(&self) -> Result<&State> {
+        self.inner.state.as_ref().map_err(|error| {
+            Error::NoRecords(format!("no records can be made: {error}; a command still runs in the foreground"))
+        })
+    }
+
+    pub(crate) fn new_command_id(&self) -> Result<CommandId> {
+        self.next_id().map(|(ms, counter, random)| CommandId::from_parts(ms, counter, random))
+    }
+
+    pub(crate) fn new_session_id(&self) -> Result<SessionId> {
+        self.next_id().map(|(ms, counter, random)| SessionId::from_parts(ms, counter, random))
+    }
+
+    pub(crate) fn new_event_id(&self) -> Result<EventId> {
+        self.next_id().map(|(ms, counter, random)| EventId::from_parts(ms, counter, random))
+    }
+
+    pub(crate) fn new_report_id(&self) -> Result<ReportId> {
+        self.next_id().map(|(ms, counter, random)| ReportId::from_parts(ms, counter, random))
+    }
+
+    fn next_id(&self) -> Result<(u64, u16, u64)> {
+        let mut bytes = [0; 8];
+        rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+            .map_err(|errno| Error::system("cannot get random bytes", errno))?;
+        let mut ids = self.inner.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ms, counter) = ids.next(clock::unix_ms());
+        Ok((ms, counter, u64::from_le_bytes(bytes)))
+    }
+}
+
+/// Makes ids of one runtime sort by the order in which they were made, whatever the clock does.
+#[derive(Default)]
+struct IdSource {
+    last_ms: u64,
+    counter: u16,
+}
+
+impl IdSource {
+    /// Ids that fit in one millisecond: twelve bits of counter.
+    const PER_MS: u16 = 1 << 12;
+
+    fn next(&mut self, now_ms: u64) -> (u64, u16) {
+        if now_ms > self.last_ms {
+            (self.last_ms, self.counter) = (now_ms, 0);
+        } else if self.counter + 1 < Self::PER_MS {
+            self.counter += 1;
+        } else {
+            (self.last_ms, self.counter) = (self.last_ms + 1, 0);
+        }
+        (self.last_ms, self.counter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Covers: J1
+    #[test]
+    fn j1_ids_of_one_runtime_sort_by_the_order_they_were_made_in() {
+        let mut source = IdSource::default();
+        // The clock stands still, steps back and jumps.
+        let clock = std::iter::repeat_n(5_u64, 9_000).chain([4, 3, 9, 9, 8, 20_000]);
+        let made: Vec<_> = clock.map(|now| source.next(now)).collect();
+        assert!(made.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(made.iter().all(|(_, counter)| *counter < IdSource::PER_MS));
+    }
+}

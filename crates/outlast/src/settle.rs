@@ -1,0 +1,193 @@
+//! Finishes the record of a command that nobody watches any more.
+
+use std::time::Duration;
+
+use outlast_core::id::{ReportId, SessionId};
+use outlast_core::record::{ExitRecord, Leftover, OutputState, ProcessMark, TraceLine, VerdictRecord, schema};
+use outlast_core::request::{OsText, line_of};
+use outlast_core::wire::{FromKeeper, ToKeeper};
+use outlast_host::store::command::CommandDir;
+use outlast_host::store::trace;
+use outlast_host::sys::pidfd;
+use outlast_host::{clock, mark, proc};
+use rustix::process::Signal;
+
+use crate::error::{Error, Result};
+use crate::keeper;
+use crate::ready;
+use crate::session::Session;
+
+/// Environment variable that names the command to everything it starts.
+pub(crate) const WORK_ID: &str = "OUTLAST_WORK_ID";
+/// How long a killed leftover may take to be gone.
+const LEFTOVER_BOUND: Duration = Duration::from_secs(2);
+
+/// How a command stands by its records.
+pub(crate) enum Standing {
+    /// A supervisor holds its lease and no end is recorded.
+    Watched,
+    /// Its end is recorded.
+    Ended(Box<ExitRecord>),
+    /// Nobody knows its end, and that is recorded.
+    Lost(Box<VerdictRecord>),
+    /// Nobody watches it and its end is not recorded yet; the text says who must do that.
+    Deferred(String),
+}
+
+/// On whose behalf verdicts are written.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Report {
+    /// The report that names them; a verdict without one gets one of its own.
+    pub(crate) id: Option<ReportId>,
+    /// The session that looks.
+    pub(crate) by: Option<SessionId>,
+}
+
+/// What is known by the records alone; nothing is changed. None: nobody watches it and no end is there.
+pub(crate) fn recorded(dir: &CommandDir) -> Result<Option<Standing>> {
+    if let Some(exit) = dir.exit()? {
+        return Ok(Some(Standing::Ended(Box::new(exit.record))));
+    }
+    if dir.lease_is_held()? {
+        return Ok(Some(Standing::Watched));
+    }
+    // An end is written before the lease is freed, so this second look is the one that counts.
+    if let Some(exit) = dir.exit()? {
+        return Ok(Some(Standing::Ended(Box::new(exit.record))));
+    }
+    Ok(dir.verdict()?.map(|verdict| Standing::Lost(Box::new(verdict.record))))
+}
+
+/// How a command stands; where nobody watches it and no end is recorded, that is put right first: by
+/// its keeper, which knows the end, else by a verdict. True if this call wrote the verdict.
+pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) -> Result<(Standing, bool)> {
+    loop {
+        if let Some(standing) = recorded(dir)? {
+            return Ok((standing, false));
+        }
+        match keeper::ask(session.dir()?.dir(), &ToKeeper::Fate { id: dir.id() }, keeper::ANSWER_BOUND).await {
+            Ok(Some(FromKeeper::Fate { known: true, .. })) if dir.has_exit()? => continue,
+            Ok(Some(FromKeeper::Fate { known: true, .. })) => {
+                return Ok((Standing::Deferred("its keeper is about to record its end".to_owned()), false));
+            }
+            Ok(_) => {}
+            Err(error) => return Ok((Standing::Deferred(error.to_string()), false)),
+        }
+        let owner = if session.is_owned_here() { None } else { Some(session.dir()?.try_owner_lock()?) };
+        if let Some(None) = owner {
+            let note = "its end is not recorded; the owner of its session will do that".to_owned();
+            return Ok((Standing::Deferred(note), false));
+        }
+        // Taken by somebody else meanwhile: look again.
+        let Some(_lease) = dir.try_lease_unsigned()? else { continue };
+        if recorded_under_lease(dir)? {
+            continue;
+        }
+        let verdict = write_verdict(session, dir, report).await?;
+        return Ok((Standing::Lost(Box::new(verdict)), true));
+    }
+}
+
+fn recorded_under_lease(dir: &CommandDir) -> Result<bool> {
+    Ok(dir.has_exit()? || dir.verdict()?.is_some())
+}
+
+/// Writes that nobody knows the end, after ending what the command left. The caller holds the lease.
+async fn write_verdict(session: &Session, dir: &CommandDir, report: Report) -> Result<VerdictRecord> {
+    let runtime = session.runtime();
+    let request = dir.request().ok().flatten().map(|loaded| loaded.record);
+    let status = dir.status().ok().flatten().map(|loaded| loaded.record);
+    let (program, command) = match request {
+        Some(record) => (record.program, record.request.argv),
+        None => (OsText(Vec::new()), Vec::new()),
+    };
+    let id = match report.id {
+        Some(id) => id,
+        None => runtime.new_report_id()?,
+    };
+    let same_boot = status.as_ref().is_none_or(|status| status.supervisor.boot == clock::boot_id());
+    let verdict = VerdictRecord {
+        schema: schema::VERDICT.to_owned(),
+        session: *session.id(),
+        id: dir.id(),
+        verdict: "lost".to_owned(),
+        program,
+        command,
+        demoted_at_ms: status.as_ref().and_then(|status| status.demoted_at_ms),
+        reconciled_by: report.by.filter(|by| by != session.id()),
+        report: id.to_string(),
+        at_ms: clock::unix_ms(),
+        leftovers: if same_boot { end_leftovers(dir).await? } else { Vec::new() },
+    };
+    dir.write_verdict(&verdict)?;
+    // The verdict is the record; a trace that cannot be written does not undo it.
+    let _ = trace_lost(session, &verdict);
+    Ok(verdict)
+}
+
+fn trace_lost(session: &Session, verdict: &VerdictRecord) -> Result<()> {
+    let dir = session.dir()?;
+    let line = TraceLine {
+        kind: verdict.verdict.clone(),
+        event: session.runtime().new_event_id()?.to_string(),
+        parent: session.record().map(|record| record.start_event.clone()),
+        session: verdict.session.to_string(),
+        at_ms: verdict.at_ms,
+        id: Some(verdict.id),
+        program: Some(verdict.program.lossy()),
+        command: Some(line_of(&verdict.command)),
+        report: Some(verdict.report.clone()),
+        ..TraceLine::default()
+    };
+    Ok(trace::append(dir.dir(), &line, dir.durability())?)
+}
+
+/// Ends every process that carries the command's id in its environment, and says what was done.
+async fn end_leftovers(dir: &CommandDir) -> Result<Vec<Leftover>> {
+    let id = dir.id().to_string();
+    let mut leftovers = Vec::new();
+    let failed = |error: &dyn std::fmt::Display| Error::Unreachable(format!("cannot look for processes of {id}: {error}"));
+    for found in proc::find_by_environ(WORK_ID, &id).map_err(|error| failed(&error))? {
+        if !found.is_live() || found.pid == std::process::id() {
+            continue;
+        }
+        let result = end_process(found.pid, found.start, &id).await;
+        let (done, why) = match result {
+            Ok(()) => ("ended".to_owned(), None),
+            Err(why) => ("left".to_owned(), Some(why)),
+        };
+        leftovers.push(Leftover { pid: found.pid, name: found.comm, done, why });
+    }
+    Ok(leftovers)
+}
+
+/// Kills exactly the process that was found, after the proof was repeated on a descriptor of it.
+async fn end_process(pid: u32, start: u64, id: &str) -> Result<(), String> {
+    let found = mark::mark_of(pid).map_err(|error| error.to_string())?;
+    let Some(found) = found.filter(|mark| mark.start == start) else { return Ok(()) };
+    let Some(process) = mark::open(&found).map_err(|error| error.to_string())? else { return Ok(()) };
+    if !proc::environ_has(pid, WORK_ID, id).map_err(|error| error.to_string())? {
+        return Err("it is not proven to belong to the command any more".to_owned());
+    }
+    match pidfd::signal(&process, Signal::KILL) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+        Err(errno) => return Err(std::io::Error::from(errno).to_string()),
+    }
+    match tokio::time::timeout(LEFTOVER_BOUND, ready::process_gone(process)).await {
+        Ok(gone) => gone.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("it did not end within {} s of KILL", LEFTOVER_BOUND.as_secs())),
+    }
+}
+
+/// The final state of the output: as of the close of capture where that is known, else as of the end.
+pub(crate) fn final_output(dir: &CommandDir, exit: &ExitRecord) -> OutputState {
+    match dir.status() {
+        Ok(Some(status)) if !status.capturing => status.record.output,
+        _ => exit.output,
+    }
+}
+
+/// Whether the process of a mark lives; an answer that cannot be had counts as no.
+pub(crate) fn lives(mark: &ProcessMark) -> bool {
+    mark::is_alive(mark).unwrap_or(false)
+}

@@ -1,0 +1,229 @@
+//! Everything about one command at one moment, as a value.
+
+use outlast_core::ending::{End, Fact};
+use outlast_core::id::{Alias, CommandId, SessionId};
+use outlast_core::record::{
+    ExitRecord, OutputState, Phase, RequestRecord, StatusRecord, Survivor, VerdictRecord,
+};
+use outlast_core::request::{Lifetime, OsText, Stdin};
+use outlast_core::wire::LiveStatus;
+use outlast_host::clock;
+use std::path::PathBuf;
+
+use crate::output::OutputView;
+
+/// Everything about one command at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The command.
+    pub id: CommandId,
+    /// Its number; none before it had records.
+    pub alias: Option<Alias>,
+    /// Its session.
+    pub session: SessionId,
+    /// `process`.
+    pub kind: String,
+    /// A line for people.
+    pub label: Option<String>,
+    /// The command line.
+    pub command: Vec<OsText>,
+    /// The program found.
+    pub program: OsText,
+    /// The working directory.
+    pub cwd: OsText,
+    /// Where it is.
+    pub phase: Phase,
+    /// Whether it was moved to the background.
+    pub demoted: bool,
+    /// Whether it outlives its session.
+    pub detached: bool,
+    /// How it ended; none until its leader was reaped.
+    pub end: Option<End>,
+    /// The number the command line would end with.
+    pub exit_code: Option<i32>,
+    /// Whether it counts as `ok`; none until it ended.
+    pub ok: Option<bool>,
+    /// The limit behind the end, in one sentence.
+    pub limit: Option<String>,
+    /// Record errors and wait errors.
+    pub errors: Vec<String>,
+    /// Unix time of the start in milliseconds.
+    pub started_at_ms: u64,
+    /// Unix time of the demotion in milliseconds.
+    pub demoted_at_ms: Option<u64>,
+    /// Unix time at which the leader was reaped, in milliseconds; none where nobody knows.
+    pub ended_at_ms: Option<u64>,
+    /// Milliseconds from the start to the reap, or to now; 0 where nobody knows.
+    pub duration_ms: u64,
+    /// The output.
+    pub output: OutputView,
+    /// The leader while it lives.
+    pub pid: Option<u32>,
+    /// Who outlived the leader: those alive now where a supervisor answered, else as recorded.
+    pub survivors: Vec<Survivor>,
+    /// `cgroup` or `subreaper`.
+    pub containment: String,
+    /// The trust of who asked for it.
+    pub trust: String,
+    /// The consumer that started it.
+    pub consumer: String,
+    /// Who asked for the stop that is under way.
+    pub stopping_by: Option<String>,
+    /// Whether its standard input is open.
+    pub stdin_open: bool,
+    /// Milliseconds since the last byte of output, while a supervisor answers.
+    pub quiet_ms: Option<u64>,
+    /// The report that named it as lost.
+    pub report: Option<String>,
+    /// What a reader should know beside the facts, such as a supervisor that does not answer.
+    pub note: Option<String>,
+}
+
+impl Snapshot {
+    /// What an end that nobody told before says; the view of a completion.
+    pub(crate) fn of_exit(exit: ExitRecord, output: OutputState, log: Option<PathBuf>) -> Snapshot {
+        let ok = exit.is_ok();
+        Snapshot {
+            id: exit.id,
+            alias: exit.alias,
+            session: exit.session,
+            kind: exit.kind,
+            label: exit.label,
+            command: exit.command,
+            program: exit.program,
+            cwd: exit.cwd,
+            phase: Phase::Ended,
+            demoted: exit.demoted,
+            detached: exit.detached,
+            exit_code: exit.end.exit_code(),
+            end: Some(exit.end),
+            ok: Some(ok),
+            limit: exit.limit,
+            errors: exit.errors,
+            started_at_ms: exit.started_at_ms,
+            demoted_at_ms: exit.demoted_at_ms,
+            ended_at_ms: Some(exit.ended_at_ms),
+            duration_ms: exit.duration_ms,
+            output: view(output, log, false),
+            pid: None,
+            survivors: exit.survivors,
+            containment: exit.containment,
+            trust: exit.trust,
+            consumer: exit.consumer,
+            stopping_by: None,
+            stdin_open: false,
+            quiet_ms: None,
+            report: None,
+            note: None,
+        }
+    }
+
+    /// A command that has no end by its records. Damaged or missing ones leave their part empty.
+    pub(crate) fn of_open(
+        id: CommandId,
+        session: SessionId,
+        request: Option<RequestRecord>,
+        status: Option<&StatusRecord>,
+        log: Option<PathBuf>,
+    ) -> Snapshot {
+        let alias = request.as_ref().map(|record| record.alias);
+        let kind = request.as_ref().map_or_else(|| "process".to_owned(), |record| record.kind.clone());
+        let program = request.as_ref().map_or_else(|| OsText(Vec::new()), |record| record.program.clone());
+        let asked = request.map(|record| record.request);
+        let started_at_ms = status.map_or(id.unix_ms(), |status| status.started_at_ms);
+        Snapshot {
+            id,
+            alias,
+            session,
+            kind,
+            program,
+            phase: status.map_or(Phase::Running, |status| status.phase),
+            demoted: status.is_some_and(|status| status.demoted_at_ms.is_some()),
+            detached: asked.as_ref().is_some_and(|asked| asked.lifetime != Lifetime::Session),
+            end: None,
+            exit_code: None,
+            ok: None,
+            limit: None,
+            errors: status.map(|status| status.errors.clone()).unwrap_or_default(),
+            started_at_ms,
+            demoted_at_ms: status.and_then(|status| status.demoted_at_ms),
+            ended_at_ms: None,
+            duration_ms: clock::unix_ms().saturating_sub(started_at_ms),
+            output: view(status.map(|status| status.output).unwrap_or_default(), log, true),
+            pid: status.and_then(|status| status.leader.as_ref()).map(|leader| leader.pid),
+            survivors: Vec::new(),
+            containment: status.map(|status| status.containment.clone()).unwrap_or_default(),
+            stopping_by: None,
+            stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin == Stdin::Open),
+            quiet_ms: None,
+            report: None,
+            note: None,
+            label: asked.as_ref().and_then(|asked| asked.label.clone()),
+            trust: asked.as_ref().map_or_else(|| "untrusted".to_owned(), |asked| asked.trust.clone()),
+            consumer: asked.as_ref().map(|asked| asked.consumer.clone()).unwrap_or_default(),
+            cwd: asked.as_ref().map_or_else(|| OsText(Vec::new()), |asked| asked.cwd.clone()),
+            command: asked.map(|asked| asked.argv).unwrap_or_default(),
+        }
+    }
+
+    /// Takes over what its supervisor says now.
+    pub(crate) fn refresh(&mut self, live: LiveStatus) {
+        self.alias = self.alias.or(live.alias);
+        self.survivors = live.survivors;
+        self.stdin_open = live.stdin_open;
+        self.quiet_ms = Some(live.quiet_ms);
+        self.output.bytes = live.output.bytes;
+        self.output.gap = live.output.gap;
+        self.output.capturing = true;
+        if self.phase == Phase::Ended {
+            return;
+        }
+        self.phase = live.phase;
+        self.pid = live.leader.map(|leader| leader.pid);
+        self.duration_ms = live.elapsed_ms;
+        self.demoted_at_ms = live.demoted_at_ms;
+        self.demoted = live.demoted_at_ms.is_some();
+        self.errors = live.errors;
+        self.stopping_by = live.stopping_by;
+    }
+
+    /// Takes over that nobody knows how it ended.
+    pub(crate) fn lose(&mut self, verdict: &VerdictRecord) {
+        let interrupted = verdict.verdict == "interrupted";
+        self.phase = Phase::Ended;
+        self.end = Some(if interrupted { End::Interrupted } else { End::Lost });
+        self.ok = Some(false);
+        self.pid = None;
+        self.duration_ms = 0;
+        self.stdin_open = false;
+        self.output.capturing = false;
+        self.report = Some(verdict.report.clone());
+    }
+
+    /// What the kernel said of the leader.
+    pub fn fact(&self) -> Option<Fact> {
+        self.end.as_ref().and_then(End::fact)
+    }
+}
+
+fn view(output: OutputState, log: Option<PathBuf>, capturing: bool) -> OutputView {
+    OutputView {
+        tail: Vec::new(),
+        bytes: output.bytes,
+        shown_from: output.bytes,
+        truncated: output.bytes > 0,
+        gap: output.gap,
+        log,
+        capturing,
+    }
+}
+
+impl OutputView {
+    /// Shows these last bytes, of which the first has this offset.
+    pub(crate) fn show(&mut self, tail: Vec<u8>, shown_from: u64) {
+        self.truncated = shown_from > 0;
+        self.shown_from = shown_from;
+        self.bytes = self.bytes.max(shown_from + tail.len() as u64);
+        self.tail = tail;
+    }
+}

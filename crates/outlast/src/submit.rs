@@ -1,0 +1,119 @@
+//! Starting commands: in the foreground as a stream of events, to the end, or in the background.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::launch;
+use crate::race::{self, First};
+use crate::request::RunRequest;
+use crate::running::{Demotion, Finished, RunEvent, Running};
+use crate::session::Session;
+
+/// How long a cancelled start is given to be accepted, before it counts as not started.
+const ACCEPT_BOUND: Duration = Duration::from_millis(250);
+
+/// How a foreground run came out.
+pub enum Outcome {
+    /// It ended in the foreground.
+    Finished(Box<Finished>),
+    /// It runs in the background now.
+    Demoted(Demotion),
+}
+
+impl Session {
+    /// Starts a command in the foreground. Dropping the future before it resolves means that the
+    /// command does not run, or was demoted if it was started already.
+    pub async fn run(&self, request: RunRequest) -> Result<Running> {
+        self.submit(request, false).await
+    }
+
+    /// Runs a command until it ends or is demoted. Dropping the future demotes it.
+    pub async fn run_to_end(&self, request: RunRequest) -> Result<Outcome> {
+        self.run_until(request, std::future::pending()).await
+    }
+
+    /// As [`Session::run_to_end`]; when `cancel` resolves the command is demoted at once, or not run at
+    /// all if it was not started yet ([`Error::Cancelled`]).
+    pub async fn run_until(&self, request: RunRequest, cancel: impl Future<Output = ()>) -> Result<Outcome> {
+        let can_be_told = request.can_be_told;
+        let mut cancel = pin!(cancel);
+        let mut cancelled = false;
+        let mut running = {
+            let mut launching = pin!(self.run(request));
+            match race::first(cancel.as_mut(), std::future::ready(())).await {
+                First::Left(()) => return Err(Error::Cancelled),
+                First::Right(()) => {}
+            }
+            match race::first(cancel.as_mut(), launching.as_mut()).await {
+                First::Right(running) => running?,
+                // A supervisor may be about to accept it: then it runs and is demoted like any other.
+                First::Left(()) => match tokio::time::timeout(ACCEPT_BOUND, launching).await {
+                    Ok(running) => {
+                        cancelled = true;
+                        let mut running = running?;
+                        running.demote().await?;
+                        running
+                    }
+                    Err(_) => return Err(Error::Cancelled),
+                },
+            }
+        };
+        loop {
+            let event = if cancelled {
+                running.next().await?
+            } else {
+                match race::first(running.next(), cancel.as_mut()).await {
+                    First::Left(event) => event?,
+                    First::Right(()) => {
+                        cancelled = true;
+                        running.demote().await?;
+                        continue;
+                    }
+                }
+            };
+            match event {
+                Some(RunEvent::Ended(finished)) => {
+                    running.told().await?;
+                    return Ok(Outcome::Finished(finished));
+                }
+                Some(RunEvent::Demoted(demotion)) if can_be_told => return Ok(Outcome::Demoted(demotion)),
+                Some(RunEvent::Demoted(_)) => return Err(Error::DemotedUnasked { id: *running.id() }),
+                Some(_) => {}
+                None => return Err(Error::Protocol("the supervisor said nothing of an end".to_owned())),
+            }
+        }
+    }
+
+    /// Starts a command in the background: its records are complete before this returns. A command
+    /// that could not be started is [`Outcome::Finished`] with that end.
+    pub async fn start(&self, request: RunRequest) -> Result<Outcome> {
+        if !self.has_records() {
+            // The state directory says why there are none.
+            self.dir()?;
+        }
+        let mut running = self.submit(request, true).await?;
+        while let Some(event) = running.next().await? {
+            match event {
+                RunEvent::Demoted(demotion) => return Ok(Outcome::Demoted(demotion)),
+                RunEvent::Ended(finished) => {
+                    running.told().await?;
+                    return Ok(Outcome::Finished(finished));
+                }
+                RunEvent::Started { .. }
+                | RunEvent::Output { .. }
+                | RunEvent::OutputGap { .. }
+                | RunEvent::NotDemoted { .. } => {}
+            }
+        }
+        Err(Error::Protocol("the supervisor said nothing of its background start".to_owned()))
+    }
+
+    async fn submit(&self, request: RunRequest, background: bool) -> Result<Running> {
+        let id = self.runtime().new_command_id()?;
+        let request = request.for_supervisor(self, id, background)?;
+        self.ensure_open().await?;
+        let launched = launch::launch(self, &request).await?;
+        Ok(Running::new(self.clone(), request, launched))
+    }
+}

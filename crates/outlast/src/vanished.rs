@@ -1,0 +1,126 @@
+//! What became of a foreground command whose supervisor went away without a word.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use outlast_core::ending::{BY_SUPERVISOR_LOST, End, Fact};
+use outlast_core::record::{ExitRecord, OutputState, ProcessMark, schema};
+use outlast_core::request::{OsText, Request};
+use outlast_core::wire::{FromKeeper, ToKeeper};
+use outlast_host::clock;
+
+use crate::error::Result;
+use crate::keeper::{self, ANSWER_BOUND};
+use crate::link::Link;
+use crate::ready;
+use crate::request::millis;
+use crate::session::Session;
+use crate::settle::{self, Report, Standing};
+
+/// What its caller still has of it.
+pub(crate) struct Vanished<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) request: &'a Request,
+    pub(crate) leader: Option<ProcessMark>,
+    pub(crate) pidfd: Option<OwnedFd>,
+    pub(crate) keeper: Option<&'a mut Link>,
+    pub(crate) ran: Duration,
+}
+
+impl Vanished<'_> {
+    /// Its end: as the keeper knows it, else as it is recorded, else as the kernel tells whoever holds
+    /// a descriptor of the leader, else nobody knows.
+    pub(crate) async fn find_out(mut self) -> Result<ExitRecord> {
+        if let Some(exit) = self.ask_keeper().await {
+            return Ok(exit);
+        }
+        let dir = match self.session.dir() {
+            Ok(session) => session.command(self.request.id)?,
+            Err(_) => None,
+        };
+        if let Some(dir) = &dir
+            && let Some(exit) = dir.exit()?
+        {
+            return Ok(exit.record);
+        }
+        if let Some(exit) = self.ask_kernel().await? {
+            if let Some(dir) = &dir
+                && let Some(_lease) = dir.try_lease_unsigned()?
+                && !dir.has_exit()?
+                && dir.verdict()?.is_none()
+            {
+                dir.write_exit(&exit, None)?;
+            }
+            return Ok(exit);
+        }
+        if let Some(dir) = &dir
+            && let (Standing::Ended(exit), _) = settle::settle(self.session, dir, Report::default()).await?
+        {
+            return Ok(*exit);
+        }
+        Ok(self.record(End::Lost))
+    }
+
+    async fn ask_keeper(&mut self) -> Option<ExitRecord> {
+        let question = ToKeeper::Fate { id: self.request.id };
+        let answer = match &mut self.keeper {
+            Some(keeper) => {
+                let answer = async {
+                    keeper.send(&question).await?;
+                    keeper.message::<FromKeeper>().await
+                };
+                tokio::time::timeout(ANSWER_BOUND, answer).await.ok()?
+            }
+            None => keeper::ask(self.session.dir().ok()?.dir(), &question, ANSWER_BOUND).await,
+        };
+        // A keeper that is gone or silent is no source; the next one is asked.
+        match answer {
+            Ok(Some(FromKeeper::Fate { exit, .. })) => exit.map(|exit| *exit),
+            _ => None,
+        }
+    }
+
+    async fn ask_kernel(&mut self) -> Result<Option<ExitRecord>> {
+        let Some(pidfd) = self.pidfd.take() else { return Ok(None) };
+        let Ok(status) = tokio::time::timeout(ANSWER_BOUND, ready::process_end(pidfd)).await else { return Ok(None) };
+        let fact = status?.and_then(|status| match (status.code(), status.signal()) {
+            (Some(code), _) => Some(Fact::Exited(code)),
+            (None, signal) => signal.map(Fact::Signaled),
+        });
+        Ok(fact.map(|fact| self.record(End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact: Some(fact) })))
+    }
+
+    fn record(&self, end: End) -> ExitRecord {
+        let request = self.request;
+        let ended_at_ms = clock::unix_ms();
+        ExitRecord {
+            schema: schema::EXIT.to_owned(),
+            id: request.id,
+            session: request.session,
+            alias: None,
+            kind: "process".to_owned(),
+            label: request.label.clone(),
+            command: request.argv.clone(),
+            program: request.argv.first().cloned().unwrap_or_else(|| OsText(Vec::new())),
+            cwd: request.cwd.clone(),
+            consumer: request.consumer.clone(),
+            trust: request.trust.clone(),
+            demoted: request.background,
+            detached: request.ttl_ms().is_some(),
+            started_at_ms: ended_at_ms.saturating_sub(millis(self.ran)),
+            demoted_at_ms: None,
+            ended_at_ms,
+            duration_ms: millis(self.ran),
+            end,
+            limit: None,
+            errors: vec!["its supervisor vanished; output that was not passed on yet is lost".to_owned()],
+            output: OutputState::default(),
+            survivors: Vec::new(),
+            survivors_policy: request.survivors,
+            containment: "subreaper".to_owned(),
+            recorded_by: "runtime".to_owned(),
+            leader: self.leader.clone(),
+            cap: request.cap,
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The keeper of a session: forks supervisors and reaps them, watches owner and anchor, finishes the
+//! records of supervisors that died, and ends by itself.
+
+pub mod birth;
+mod charges;
+mod closing;
+mod doors;
+mod vacant;
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use outlast_core::ending::{BY_OWNER_GONE, BY_SESSION_END, Fact};
+use outlast_core::id::CommandId;
+use outlast_core::record::{ExitRecord, LINGER_MS, Ownership};
+use outlast_host::door::Listener;
+use outlast_host::frame::Channel;
+use outlast_host::lock::Lock;
+use outlast_host::sys::{descriptors, prctl, signals};
+use outlast_host::{clock, mark};
+use rustix::process::{Rlimit, Signal};
+
+use crate::context::Context;
+use crate::poll::{Interest, Poll};
+use charges::Charge;
+use closing::Closing;
+use doors::Visitor;
+use vacant::Vacant;
+
+const SIGNALS: u64 = 1;
+const DOOR: u64 = 2;
+const ANCHOR: u64 = 3;
+const CHARGES: u64 = 1 << 32;
+const VISITORS: u64 = 1 << 40;
+
+/// Time between two passes over what a dead supervisor left.
+const SWEEP_PAUSE: Duration = Duration::from_millis(5);
+
+/// A forked child, on its way to be a supervisor.
+pub struct Newborn {
+    /// What it inherits.
+    pub context: Context,
+    /// Its private socket to the keeper.
+    pub link: Channel,
+    /// The first channel that it serves.
+    pub first: Option<Channel>,
+    /// The limit of open files as the keeper found it.
+    pub open_files: Rlimit,
+}
+
+/// The keeper.
+pub struct Keeper {
+    context: Context,
+    poll: Poll,
+    signals: OwnedFd,
+    door: Option<(Listener, Lock)>,
+    visitors: BTreeMap<u32, Visitor>,
+    charges: BTreeMap<u32, Charge>,
+    next: u32,
+    owner: Option<u32>,
+    anchor: Option<OwnedFd>,
+    owner_gone_at: Option<Duration>,
+    vacant: Vec<Vacant>,
+    finished: BTreeMap<CommandId, Option<ExitRecord>>,
+    closing: Option<Closing>,
+    closed: bool,
+    fallen: BTreeMap<u32, Fact>,
+    open_files: Rlimit,
+}
+
+impl Keeper {
+    /// A keeper with its first connection. `orphans`: the door of a keeper that died was found, so
+    /// supervisors may be without one.
+    fn new(
+        context: Context,
+        first: Channel,
+        door: Option<(Listener, Lock)>,
+        orphans: Option<bool>,
+    ) -> Result<Keeper, String> {
+        let tell = |error: rustix::io::Errno| error.to_string();
+        prctl::set_child_subreaper().map_err(tell)?;
+        let poll = Poll::new().map_err(tell)?;
+        let signals = signals::block_and_signalfd(&[Signal::CHILD, Signal::TERM, Signal::HUP, Signal::INT]).map_err(tell)?;
+        signals::ignore(Signal::XFSZ).map_err(tell)?;
+        poll.add(&signals, SIGNALS, Interest::Read).map_err(tell)?;
+        if let Some((door, _)) = &door {
+            poll.add(door, DOOR, Interest::Read).map_err(tell)?;
+        }
+        let mut keeper = Keeper {
+            context,
+            poll,
+            signals,
+            door,
+            visitors: BTreeMap::new(),
+            charges: BTreeMap::new(),
+            next: 0,
+            owner: None,
+            anchor: None,
+            owner_gone_at: None,
+            vacant: Vec::new(),
+            finished: BTreeMap::new(),
+            closing: None,
+            closed: false,
+            fallen: BTreeMap::new(),
+            open_files: descriptors::raise_open_files(),
+        };
+        keeper.watch_anchor();
+        keeper.expect_owner();
+        if orphans == Some(true) {
+            keeper.adopt_orphans();
+        }
+        keeper.visitor(first);
+        Ok(keeper)
+    }
+
+    /// Keeps until there is nothing left to keep; in a forked child, what it needs to be a supervisor.
+    pub fn run(mut self) -> Option<Newborn> {
+        loop {
+            if let Some(link) = self.turn() {
+                return Some(self.be_born(link));
+            }
+            if self.is_idle() && self.leave() {
+                return None;
+            }
+        }
+    }
+
+    /// In the child: everything but the context belongs to the parent and is forgotten, not dropped, so
+    /// that neither its memory is touched nor its descriptors are used.
+    fn be_born(self, (link, first): (Channel, Option<Channel>)) -> Newborn {
+        let Keeper { context, poll, signals, door, visitors, charges, anchor, vacant, finished, closing, .. } = self;
+        let open_files = self.open_files;
+        std::mem::forget((poll, signals, door, visitors, charges, anchor, vacant, finished, closing));
+        Newborn { context, link, first, open_files }
+    }
+
+    fn turn(&mut self) -> Option<(Channel, Option<Channel>)> {
+        let timeout = self.deadline().map(|at| at.saturating_sub(clock::monotonic()));
+        let ready = self.poll.wait(timeout).unwrap_or_default();
+        for one in &ready {
+            match one.token {
+                SIGNALS => self.take_signals(),
+                ANCHOR => self.anchor_gone(),
+                DOOR => self.open_door(),
+                token if token >= VISITORS => {
+                    if let Some(child) = self.hear_visitor((token - VISITORS) as u32, one.writable) {
+                        return Some(child);
+                    }
+                }
+                token if token >= CHARGES => self.hear_charge((token - CHARGES) as u32),
+                _ => {}
+            }
+        }
+        self.reap();
+        self.fill_vacancies();
+        self.owner_tick();
+        self.close_if_due();
+        self.keep_a_spare()
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        let sweep = (!self.vacant.is_empty()).then(|| clock::monotonic() + SWEEP_PAUSE);
+        let closing = self.closing.as_ref().map(Closing::until);
+        [sweep, closing, self.owner_gone_at].into_iter().flatten().min()
+    }
+
+    fn take_signals(&mut self) {
+        let got = signals::read_signalfd(&self.signals).unwrap_or_default();
+        if got.iter().any(|number| *number != Signal::CHILD.as_raw() as u32) {
+            self.begin_closing("terminated", None, true);
+        }
+    }
+
+    fn watch_anchor(&mut self) {
+        let Some(anchor) = self.context.anchor().cloned() else { return };
+        match mark::open(&anchor).ok().flatten() {
+            Some(fd) if self.poll.add(&fd, ANCHOR, Interest::Read).is_ok() => self.anchor = Some(fd),
+            Some(_) | None => self.anchor_gone(),
+        }
+    }
+
+    /// The process that bounds the session is gone: the session ends at once.
+    fn anchor_gone(&mut self) {
+        if let Some(fd) = self.anchor.take() {
+            let _ = self.poll.remove(&fd);
+        }
+        self.begin_closing("anchor_gone", None, false);
+    }
+
+    /// A session with a resident owner waits for one, at most for its linger.
+    fn expect_owner(&mut self) {
+        let Some(record) = self.context.record() else { return };
+        if record.ownership == Ownership::Resident && self.owner.is_none() && !self.closed {
+            let linger = if record.linger_ms == 0 { LINGER_MS } else { record.linger_ms };
+            self.owner_gone_at = Some(clock::monotonic() + Duration::from_millis(linger));
+        }
+    }
+
+    fn owner_tick(&mut self) {
+        if self.owner_gone_at.take_if(|at| clock::monotonic() >= *at).is_some() {
+            self.order_stop(BY_OWNER_GONE, false);
+        }
+    }
+
+    /// Whether there is nothing left to keep. Spares are sent home first, and reaped.
+    fn is_idle(&mut self) -> bool {
+        let busy = self.charges.values().any(Charge::is_busy);
+        if busy || !self.vacant.is_empty() || !self.visitors.is_empty() || self.closing.is_some() {
+            return false;
+        }
+        self.dismiss_spares();
+        self.charges.is_empty()
+    }
+
+    /// Takes the door away and looks once more: who knocked meanwhile is served. True if nobody did.
+    fn leave(&mut self) -> bool {
+        let Some((door, _)) = &self.door else { return true };
+        if let Some(dir) = self.context.dir() {
+            // If the door cannot be taken away a later keeper takes its place.
+            let _ = dir.remove_door();
+        }
+        let mut knocked = Vec::new();
+        while let Ok(Some(channel)) = door.accept() {
+            knocked.push(channel);
+        }
+        if knocked.is_empty() {
+            return true;
+        }
+        let rebound = self.context.dir().and_then(|dir| dir.bind_door().ok());
+        if let (Some(listener), Some((door, _))) = (rebound, self.door.as_mut()) {
+            let _ = self.poll.remove(&*door);
+            // A door that cannot be watched serves those who are in already.
+            let _ = self.poll.add(&listener, DOOR, Interest::Read);
+            *door = listener;
+        }
+        for channel in knocked {
+            self.visitor(channel);
+        }
+        false
+    }
+
+    /// Tells every supervisor to stop its command for a reason of the session's.
+    fn order_stop(&mut self, by: &str, detached: bool) {
+        for charge in self.charges.values_mut() {
+            charge.order_stop(by, detached);
+        }
+    }
+
+    /// The word that a session's end is told to supervisors by.
+    fn end_word() -> &'static str {
+        BY_SESSION_END
+    }
+}

@@ -1,0 +1,157 @@
+//! How the keeper comes to be: out of every host's process tree, with nothing of its parent's.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use outlast_core::id::SessionId;
+use outlast_core::record::SessionRecord;
+use outlast_core::wire::FromKeeper;
+use outlast_host::frame::Channel;
+use outlast_host::lock::Lock;
+use outlast_host::store::session::SessionDir;
+use outlast_host::store::state::State;
+use outlast_host::sys::{descriptors, fork};
+use rustix::fs::inotify;
+
+use super::{Keeper, Newborn};
+use crate::context::Context;
+use crate::watch::Post;
+
+/// The name under which the binary is started to become a keeper.
+pub const KEEPER_NAME: &str = "outlast-keeper";
+/// In place of a session directory: no records can be made.
+const NO_RECORDS: &str = "-";
+/// How long a keeper that is about to end is waited for, in milliseconds.
+const HANDOVER_MS: i64 = 2_000;
+
+/// Becomes the keeper and never returns, if the program was started under its name.
+///
+/// The first argument is the absolute path of the session's directory, or `-`; standard input is one end
+/// of a socket pair, the first connection.
+pub fn enter_if_asked() {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    if Path::new(&name).file_name().is_none_or(|name| name.as_bytes() != KEEPER_NAME.as_bytes()) {
+        return;
+    }
+    let session = arguments.next().unwrap_or_default();
+    let code = match keep(Path::new(&session)) {
+        Ok(()) => 0,
+        Err(_) => 70,
+    };
+    fork::exit_now(code);
+}
+
+fn keep(session: &Path) -> Result<(), String> {
+    let tell = |error: rustix::io::Errno| error.to_string();
+    let first = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3).map_err(tell)?;
+    // The process that was started ends here, so that its parent can reap it at once.
+    fork::detach().map_err(tell)?;
+    descriptors::close_all_but(&mut [first.as_raw_fd()]);
+    let context = Context::new(None)?;
+    for standard in 0..3 {
+        replace_standard(&context, standard)?;
+    }
+    rustix::process::chdir("/").map_err(tell)?;
+    // A name for people who look at processes; nothing depends on it.
+    let _ = outlast_host::sys::prctl::set_name(c"outlast-keeper");
+    let first = Channel::from_fd(first).map_err(|error| error.to_string())?;
+    match open(context, session, first)? {
+        Some(keeper) => serve(keeper),
+        None => Ok(()),
+    }
+}
+
+fn replace_standard(context: &Context, standard: RawFd) -> Result<(), String> {
+    let done = match standard {
+        0 => rustix::stdio::dup2_stdin(&context.null),
+        1 => rustix::stdio::dup2_stdout(&context.null),
+        _ => rustix::stdio::dup2_stderr(&context.null),
+    };
+    done.map_err(|error| format!("cannot replace descriptor {standard}: {error}"))
+}
+
+/// Serves as keeper; a forked child comes out of the loop and serves as supervisor.
+fn serve(keeper: Keeper) -> Result<(), String> {
+    let Some(newborn) = keeper.run() else { return Ok(()) };
+    let Newborn { context, link, first, open_files } = newborn;
+    let mut keep: Vec<RawFd> = vec![context.null.as_raw_fd(), link.as_raw_fd()];
+    keep.extend(first.as_ref().map(AsRawFd::as_raw_fd));
+    keep.extend(context.dir().into_iter().flat_map(SessionDir::descriptors));
+    descriptors::close_all_but(&mut keep);
+    descriptors::restore_open_files(open_files);
+    let _ = outlast_host::sys::prctl::set_name(c"outlast-super");
+    Post::take(context, link)?.serve(first);
+    Ok(())
+}
+
+/// The keeper of the session in `path`, unless there is one already, which the caller is told.
+fn open(mut context: Context, path: &Path, mut first: Channel) -> Result<Option<Keeper>, String> {
+    if path.as_os_str() == NO_RECORDS {
+        return Keeper::new(context, first, None, None).map(Some);
+    }
+    match take_session(path) {
+        Ok(Some((dir, record, lock))) => {
+            let orphans = dir.has_door();
+            let door = dir.bind_door();
+            context.session = Some((dir, record));
+            match door {
+                Ok(door) => Keeper::new(context, first, Some((door, lock)), Some(orphans)).map(Some),
+                Err(error) => fail(&mut first, error.to_string()),
+            }
+        }
+        Ok(None) => {
+            // The caller reads this, or finds the connection closed: both mean that another one keeps.
+            let _ = first.send_json(&FromKeeper::Busy);
+            Ok(None)
+        }
+        Err(reason) => fail(&mut first, reason),
+    }
+}
+
+fn fail(first: &mut Channel, reason: String) -> Result<Option<Keeper>, String> {
+    let _ = first.send_json(&FromKeeper::Failed { reason: reason.clone() });
+    Err(reason)
+}
+
+fn take_session(path: &Path) -> Result<Option<(SessionDir, SessionRecord, Lock)>, String> {
+    let unusable = |what: &str| format!("{}: {what}", path.display());
+    let root: PathBuf = path.parent().and_then(Path::parent).ok_or_else(|| unusable("no session directory"))?.into();
+    let id: SessionId = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .and_then(|name| name.parse().ok())
+        .ok_or_else(|| unusable("not the name of a session"))?;
+    let state = State::find(&root).map_err(|error| error.to_string())?.ok_or_else(|| unusable("no state directory"))?;
+    let dir = state.session(id).map_err(|error| error.to_string())?.ok_or_else(|| unusable("no such session"))?;
+    let record = dir.record().map_err(|error| error.to_string())?.record;
+    Ok(take_lock(&dir)?.map(|lock| (dir, record, lock)))
+}
+
+/// The keeper's lock; none where another keeper answers its door. One that is about to end has taken
+/// its door away but may hold the lock a moment longer: its close of the lock's file is waited for.
+fn take_lock(dir: &SessionDir) -> Result<Option<Lock>, String> {
+    let tell = |error: rustix::io::Errno| error.to_string();
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).map_err(tell)?;
+    let path = format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(&rustix::fd::AsFd::as_fd(dir.dir())));
+    let events = inotify::WatchFlags::CREATE | inotify::WatchFlags::CLOSE_WRITE | inotify::WatchFlags::DELETE;
+    inotify::add_watch(&watch, path, events).map_err(tell)?;
+    let until = outlast_host::clock::monotonic() + std::time::Duration::from_millis(HANDOVER_MS as u64);
+    loop {
+        if let Some(lock) = dir.try_keeper_lock().map_err(|error| error.to_string())? {
+            return Ok(Some(lock));
+        }
+        if dir.connect().is_ok() || outlast_host::clock::monotonic() >= until {
+            return Ok(None);
+        }
+        let mut fds = [rustix::event::PollFd::new(&watch, rustix::event::PollFlags::IN)];
+        let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        rustix::event::poll(&mut fds, Some(&wait)).map_err(tell)?;
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
+        let mut reader = inotify::Reader::new(&watch, &mut buffer);
+        if !fds[0].revents().is_empty() {
+            reader.next().map_err(tell)?;
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The supervisors in the keeper's charge: forked, assigned, heard, reaped.
+
+use std::os::fd::OwnedFd;
+
+use outlast_core::ending::Fact;
+use outlast_core::id::CommandId;
+use outlast_core::record::ExitRecord;
+use outlast_core::wire::{FromOwnKeeper, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
+use outlast_host::frame::Channel;
+use outlast_host::mark;
+use outlast_host::store::aliases;
+use outlast_host::sys::fork::{self, Forked};
+use outlast_host::sys::reap::{self, WaitStatus};
+
+use super::vacant::Vacant;
+use super::{CHARGES, Keeper};
+use crate::poll::Interest;
+
+/// One supervisor.
+pub struct Charge {
+    link: Channel,
+    /// Its process id; valid while it is our unreaped child, else only a name.
+    pub pid: u32,
+    own_child: bool,
+    leader: Option<OwnedFd>,
+    assigned: bool,
+    dismissed: bool,
+    draft: Option<ExitRecord>,
+    materialised: bool,
+    recorded: bool,
+    ordered: Option<String>,
+}
+
+impl Charge {
+    fn new(link: Channel, pid: u32, own_child: bool, assigned: bool) -> Charge {
+        Charge {
+            link,
+            pid,
+            own_child,
+            leader: None,
+            assigned,
+            dismissed: false,
+            draft: None,
+            materialised: false,
+            recorded: false,
+            ordered: None,
+        }
+    }
+
+    /// Whether it has a command, or survivors of one.
+    pub fn is_busy(&self) -> bool {
+        self.assigned
+    }
+
+    /// Whether its command has not ended.
+    pub fn is_running(&self) -> bool {
+        self.assigned && !self.recorded
+    }
+
+    /// The command that it watches, once it said so.
+    pub fn command(&self) -> Option<&ExitRecord> {
+        self.draft.as_ref()
+    }
+
+    /// Whether its command outlives the session.
+    pub fn is_detached(&self) -> bool {
+        self.draft.as_ref().is_some_and(|draft| draft.detached)
+    }
+
+    /// Tells it to stop its command.
+    pub fn order_stop(&mut self, by: &str, detached: bool) {
+        if self.assigned && (detached || !self.is_detached()) {
+            self.ordered = Some(by.to_owned());
+            // A supervisor that is gone shows as a dead child.
+            let _ = self.link.send_json(&FromOwnKeeper::Stop { by: by.to_owned(), detached });
+        }
+    }
+
+    fn take(&mut self, message: ToOwnKeeper) {
+        match message {
+            ToOwnKeeper::Begun { draft } => self.draft = Some(*draft),
+            ToOwnKeeper::Changed { draft, materialised } => {
+                if self.draft.as_ref().is_none_or(|known| known.leader.is_none()) && !self.own_child {
+                    self.leader = draft.leader.as_ref().and_then(|leader| mark::open(leader).ok().flatten());
+                }
+                (self.draft, self.materialised) = (Some(*draft), materialised);
+            }
+            ToOwnKeeper::Recorded => self.recorded = true,
+            ToOwnKeeper::Spare => {
+                (self.assigned, self.recorded, self.materialised) = (false, false, false);
+                (self.draft, self.ordered, self.leader) = (None, None, None);
+            }
+        }
+    }
+}
+
+type Child = (Channel, Option<Channel>);
+
+impl Keeper {
+    /// Hands `channel` to the spare or to a new supervisor, or refuses. In a forked child: its sockets.
+    pub(super) fn start(&mut self, mut channel: Channel) -> Option<Child> {
+        if let Some(refused) = self.refusal() {
+            // A caller that is gone needs no answer.
+            let _ = channel.send_json(&refused);
+            return None;
+        }
+        let spare = self.charges.values_mut().find(|charge| !charge.assigned && !charge.dismissed);
+        let Some(spare) = spare else { return self.fork_charge(Some(channel)) };
+        spare.assigned = true;
+        let sent = spare.link.send_json_with(&FromOwnKeeper::Assign, vec![channel.into_fd()]);
+        if sent.is_err() {
+            // Dead: the channel closed with it, and the caller starts again.
+            spare.dismissed = true;
+        } else if let Some(owner) = &self.context.owner {
+            let _ = spare.link.send_json(&FromOwnKeeper::Owner { mark: Some(owner.clone()) });
+        }
+        None
+    }
+
+    fn refusal(&self) -> Option<FromSupervisor> {
+        let refused = |refusal, reason, running| Some(FromSupervisor::Refused { refusal, reason, running });
+        if self.closing.is_some() || self.closed {
+            return refused(Refusal::Ending, "the session is ending; nothing new starts in it".into(), Vec::new());
+        }
+        let cap = self.context.record().map_or(0, |record| record.running_cap);
+        let running = self.running();
+        let count = self.charges.values().filter(|charge| charge.is_running()).count();
+        if cap > 0 && count >= cap as usize {
+            let reason = format!("{count} commands of this session run and its cap is {cap}; stop one first");
+            return refused(Refusal::Cap, reason, running);
+        }
+        None
+    }
+
+    fn running(&self) -> Vec<CommandId> {
+        let running = self.charges.values().filter(|charge| charge.is_running());
+        running.filter_map(|charge| charge.command().map(|draft| draft.id)).collect()
+    }
+
+    /// One spare is kept ready while a resident owner is there.
+    pub(super) fn keep_a_spare(&mut self) -> Option<Child> {
+        let spare = self.charges.values().any(|charge| !charge.assigned && !charge.dismissed);
+        if spare || self.owner.is_none() || self.closing.is_some() || self.closed {
+            return None;
+        }
+        self.fork_charge(None)
+    }
+
+    fn fork_charge(&mut self, first: Option<Channel>) -> Option<Child> {
+        let pair = Channel::pair().map_err(|error| error.to_string());
+        let forked = pair.and_then(|pair| Ok((pair, fork::fork().map_err(|error| error.to_string())?)));
+        match forked {
+            Ok(((_, theirs), Forked::Child)) => Some((theirs, first)),
+            Ok(((ours, _), Forked::Parent { pid, pidfd: _ })) => {
+                self.take_charge(Charge::new(ours, pid, true, first.is_some()));
+                None
+            }
+            Err(error) => {
+                if let Some(mut channel) = first {
+                    let reason = format!("the machine refused a new process: {error}; end something or raise its limits");
+                    let refused = FromSupervisor::Refused { refusal: Refusal::Machine, reason, running: self.running() };
+                    let _ = channel.send_json(&refused);
+                }
+                None
+            }
+        }
+    }
+
+    fn take_charge(&mut self, mut charge: Charge) {
+        let number = self.next;
+        self.next += 1;
+        if let Some(owner) = &self.context.owner {
+            let _ = charge.link.send_json(&FromOwnKeeper::Owner { mark: Some(owner.clone()) });
+        }
+        // One that cannot be watched is still reaped as a child; its messages are read then.
+        let _ = self.poll.add(&charge.link, CHARGES + u64::from(number), Interest::Read);
+        self.charges.insert(number, charge);
+    }
+
+    /// Tells every supervisor who the owner is now.
+    pub(super) fn tell_owner(&mut self) {
+        let mark = self.context.owner.clone();
+        for charge in self.charges.values_mut() {
+            let _ = charge.link.send_json(&FromOwnKeeper::Owner { mark: mark.clone() });
+        }
+    }
+
+    /// Reads what supervisor `number` says. An adopted one that hung up has died.
+    pub(super) fn hear_charge(&mut self, number: u32) {
+        let Some(charge) = self.charges.get_mut(&number) else { return };
+        let mut gone = charge.link.flush().is_err();
+        loop {
+            match charge.link.receive() {
+                Ok(Some(frame)) => match frame.json() {
+                    Ok(message) => charge.take(message),
+                    Err(_) => gone = true,
+                },
+                Ok(None) => break,
+                Err(_) => {
+                    gone = true;
+                    break;
+                }
+            }
+        }
+        if gone || charge.link.is_eof() {
+            let _ = self.poll.remove(&charge.link);
+            if !charge.own_child {
+                self.charge_died(number);
+            }
+        }
+    }
+
+    /// Reaps whoever died: supervisors, leaders that fell to this process, strays.
+    pub(super) fn reap(&mut self) {
+        while let Ok(Some((pid, status))) = reap::peek_any() {
+            let charge = self.charges.iter().find(|(_, charge)| charge.own_child && charge.pid == pid);
+            let number = charge.map(|(number, _)| *number);
+            if let Some(number) = number {
+                self.hear_charge(number);
+            }
+            if !matches!(reap::reap(pid), Ok(Some(_))) {
+                return;
+            }
+            match number {
+                Some(number) => self.charge_died(number),
+                None => self.leader_fell(pid, status),
+            }
+        }
+    }
+
+    fn leader_fell(&mut self, pid: u32, status: WaitStatus) {
+        let fact = match (status.code(), status.signal()) {
+            (Some(code), _) => Fact::Exited(code),
+            (None, Some(signal)) => Fact::Signaled(signal),
+            (None, None) => return,
+        };
+        if let Some(vacant) = self.vacant.iter_mut().find(|vacant| vacant.leader_pid() == Some(pid)) {
+            vacant.fact = Some(fact);
+        } else {
+            // Its supervisor is a zombie behind it in the queue: the fact is kept until that is reaped.
+            self.fallen.insert(pid, fact);
+        }
+    }
+
+    fn charge_died(&mut self, number: u32) {
+        let Some(charge) = self.charges.remove(&number) else { return };
+        let _ = self.poll.remove(&charge.link);
+        if let (true, Some(draft)) = (charge.assigned, charge.draft) {
+            let fact = draft.leader.as_ref().and_then(|leader| self.fallen.remove(&leader.pid));
+            self.vacant.push(Vacant {
+                draft,
+                materialised: charge.materialised,
+                supervisor: charge.pid,
+                own_child: charge.own_child,
+                ordered: charge.ordered,
+                leader: charge.leader,
+                fact,
+            });
+        }
+    }
+
+    /// Sends the spares home; they are reaped before the keeper leaves.
+    pub(super) fn dismiss_spares(&mut self) {
+        for charge in self.charges.values_mut().filter(|charge| !charge.assigned && !charge.dismissed) {
+            charge.dismissed = true;
+            let _ = charge.link.send_json(&FromOwnKeeper::Quit);
+        }
+    }
+
+    /// Takes the supervisors of a keeper that died into charge.
+    pub(super) fn adopt_orphans(&mut self) {
+        let Some(session) = self.context.dir().cloned() else { return };
+        for (_, id) in aliases::all(session.dir()).unwrap_or_default() {
+            let Ok(Some(command)) = session.command(id) else { continue };
+            if !matches!(command.lease_is_held(), Ok(true)) {
+                continue;
+            }
+            let Ok(mut link) = command.connect() else { continue };
+            if link.send_json(&ToSupervisor::Keep).is_err() {
+                continue;
+            }
+            let pid = command.lease_mark().ok().flatten().map_or(0, |mark| mark.pid);
+            self.take_charge(Charge::new(link, pid, false, true));
+        }
+    }
+}

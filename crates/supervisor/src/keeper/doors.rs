@@ -1,0 +1,152 @@
+//! The front ends that talk to the keeper.
+
+use outlast_core::id::CommandId;
+use outlast_core::wire::{FromKeeper, ToKeeper};
+use outlast_host::frame::Channel;
+
+use super::{Keeper, VISITORS};
+use crate::context::own_mark;
+use crate::poll::Interest;
+
+/// One front end.
+pub struct Visitor {
+    channel: Channel,
+    fate: Option<CommandId>,
+}
+
+impl Keeper {
+    pub(super) fn open_door(&mut self) {
+        let mut knocked = Vec::new();
+        if let Some((door, _)) = &self.door {
+            while let Ok(Some(channel)) = door.accept() {
+                knocked.push(channel);
+            }
+        }
+        for channel in knocked {
+            self.visitor(channel);
+        }
+    }
+
+    /// Takes a connection in.
+    pub(super) fn visitor(&mut self, channel: Channel) {
+        let number = self.next;
+        self.next += 1;
+        if self.poll.add(&channel, VISITORS + u64::from(number), Interest::Read).is_ok() {
+            self.visitors.insert(number, Visitor { channel, fate: None });
+        }
+    }
+
+    /// Reads what front end `number` asks. In a forked child: its sockets.
+    pub(super) fn hear_visitor(&mut self, number: u32, writable: bool) -> Option<(Channel, Option<Channel>)> {
+        let mut gone = false;
+        if writable && let Some(visitor) = self.visitors.get_mut(&number) {
+            gone = visitor.channel.flush().is_err();
+        }
+        while !gone {
+            let Some(visitor) = self.visitors.get_mut(&number) else { return None };
+            match visitor.channel.receive() {
+                Ok(Some(mut frame)) => match frame.json() {
+                    Ok(ToKeeper::Start) => {
+                        let channel = frame.fds.pop().and_then(|fd| Channel::from_fd(fd).ok());
+                        let child = channel.and_then(|channel| self.start(channel));
+                        if child.is_some() {
+                            return child;
+                        }
+                    }
+                    Ok(message) => self.answer(number, message),
+                    Err(_) => gone = true,
+                },
+                Ok(None) => {
+                    gone = visitor.channel.is_eof();
+                    break;
+                }
+                Err(_) => gone = true,
+            }
+        }
+        if gone {
+            self.visitor_gone(number);
+        } else {
+            self.settle(number);
+        }
+        None
+    }
+
+    fn answer(&mut self, number: u32, message: ToKeeper) {
+        match message {
+            ToKeeper::Own { mark } => {
+                self.owner = Some(number);
+                self.context.owner = Some(mark);
+                self.owner_gone_at = None;
+                self.tell_owner();
+                self.say(number, &FromKeeper::Owned);
+            }
+            ToKeeper::Start => {}
+            ToKeeper::Fate { id } => {
+                if let Some(visitor) = self.visitors.get_mut(&number) {
+                    visitor.fate = Some(id);
+                }
+                // A supervisor that died is seen at the end of this turn; then this is answered.
+                self.reap();
+                self.answer_fates();
+            }
+            ToKeeper::End { by, bound_ms, detached } => self.begin_closing(&by, Some((number, bound_ms)), detached),
+            ToKeeper::Ping => {
+                let keeping = self.charges.values().filter(|charge| charge.is_busy()).count();
+                let keeping = u32::try_from(keeping).unwrap_or(u32::MAX);
+                let ending = self.closing.is_some() || self.closed;
+                self.say(number, &FromKeeper::Pong { keeper: own_mark(), keeping, ending });
+            }
+        }
+    }
+
+    /// Answers those who ask for commands whose records are finished, or were never known here.
+    pub(super) fn answer_fates(&mut self) {
+        let waiting: Vec<(u32, CommandId)> =
+            self.visitors.iter().filter_map(|(number, visitor)| Some((*number, visitor.fate?))).collect();
+        for (number, id) in waiting {
+            if self.vacant.iter().any(|vacant| vacant.draft.id == id) {
+                continue;
+            }
+            let alive = self.charges.values().any(|charge| charge.command().is_some_and(|draft| draft.id == id));
+            let finished = self.finished.get(&id);
+            let known = alive || finished.is_some();
+            let exit = finished.cloned().flatten().map(Box::new);
+            if let Some(visitor) = self.visitors.get_mut(&number) {
+                visitor.fate = None;
+            }
+            self.say(number, &FromKeeper::Fate { id, known, exit });
+        }
+    }
+
+    /// Says something to front end `number`.
+    pub(super) fn say(&mut self, number: u32, what: &FromKeeper) {
+        if let Some(visitor) = self.visitors.get_mut(&number) {
+            // One that is gone shows as a hang-up.
+            let _ = visitor.channel.send_json(what);
+        }
+        self.settle(number);
+    }
+
+    fn settle(&mut self, number: u32) {
+        if let Some(visitor) = self.visitors.get_mut(&number) {
+            let interest = if visitor.channel.want_write() { Interest::Both } else { Interest::Read };
+            let _ = self.poll.set(&visitor.channel, VISITORS + u64::from(number), interest);
+        }
+    }
+
+    fn visitor_gone(&mut self, number: u32) {
+        if let Some(visitor) = self.visitors.remove(&number) {
+            let _ = self.poll.remove(&visitor.channel);
+        }
+        if self.owner == Some(number) {
+            self.owner = None;
+            self.context.owner = None;
+            self.tell_owner();
+            self.expect_owner();
+        }
+        // Without a door the first connection is all there is: its commands end with it.
+        if self.door.is_none() && self.visitors.is_empty() {
+            self.order_stop(outlast_core::ending::BY_OWNER_GONE, true);
+        }
+    }
+}

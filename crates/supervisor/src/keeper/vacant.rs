@@ -1,0 +1,205 @@
+//! Commands whose supervisor was killed: their tree is ended and their record finished in its place.
+
+use std::os::fd::OwnedFd;
+
+use outlast_core::ending::{BY_SESSION_END, BY_SUPERVISOR_LOST, End, Fact};
+use outlast_core::record::{ExitRecord, Phase, StatusRecord};
+use outlast_host::cgroup::Leaf;
+use outlast_host::proc::{self, Stat};
+use outlast_host::store::aliases;
+use outlast_host::store::command::CommandDir;
+use outlast_host::store::log::LogWriter;
+use outlast_host::store::session::SessionDir;
+use outlast_host::sys::pidfd;
+use outlast_host::{clock, mark};
+use rustix::process::Signal;
+
+use super::Keeper;
+use crate::context::own_mark;
+use crate::limits::leaf_name;
+use crate::tree::signal_exact;
+
+/// A command without a supervisor.
+pub struct Vacant {
+    /// The exit record as the supervisor last told it.
+    pub draft: ExitRecord,
+    /// Whether it has records.
+    pub materialised: bool,
+    /// The pid that the supervisor had.
+    pub supervisor: u32,
+    /// Whether the leader and its descendants fell to this process.
+    pub own_child: bool,
+    /// The stop that was ordered before, by its word.
+    pub ordered: Option<String>,
+    /// The leader, where it is not our child.
+    pub leader: Option<OwnedFd>,
+    /// What the kernel said of the leader.
+    pub fact: Option<Fact>,
+}
+
+impl Vacant {
+    /// The pid of the leader.
+    pub fn leader_pid(&self) -> Option<u32> {
+        self.draft.leader.as_ref().map(|leader| leader.pid)
+    }
+
+    /// Its end: what it was stopped for, if that was ordered; its own if it had ended by itself.
+    fn end(&self) -> End {
+        let killed = matches!(self.fact, None | Some(Fact::Signaled(9)));
+        match (self.ordered.as_deref(), self.fact) {
+            (Some(BY_SESSION_END), fact) => End::Abandoned { fact },
+            (Some(by), fact) => End::Stopped { by: by.to_owned(), fact },
+            (None, fact) if killed => End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact },
+            (None, Some(Fact::Exited(code))) => End::Exited { code },
+            (None, Some(Fact::Signaled(signal))) => End::Signaled { signal },
+            (None, None) => End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact: None },
+        }
+    }
+
+    fn final_record(&self) -> ExitRecord {
+        let mut exit = self.draft.clone();
+        exit.end = self.end();
+        exit.ended_at_ms = clock::unix_ms();
+        exit.duration_ms = exit.ended_at_ms.saturating_sub(exit.started_at_ms);
+        exit.recorded_by = "keeper".to_owned();
+        exit.demoted = true;
+        exit.demoted_at_ms.get_or_insert(exit.ended_at_ms);
+        exit.errors.push(match self.materialised {
+            true => "its supervisor was killed: what was in its pipes then is not in the log".to_owned(),
+            false => "its supervisor was killed: the output that it held in memory is lost".to_owned(),
+        });
+        exit
+    }
+}
+
+impl Keeper {
+    /// Ends what dead supervisors left, and finishes their records once nothing of it is alive.
+    pub(super) fn fill_vacancies(&mut self) {
+        if self.vacant.is_empty() {
+            return;
+        }
+        let leaves: Vec<Leaf> = self.vacant.iter().filter_map(|vacant| self.leaf_of(vacant)).collect();
+        for leaf in &leaves {
+            // What the leaf does not end, the sweep does.
+            let _ = leaf.kill();
+        }
+        let strays = self.strays();
+        for stray in &strays {
+            signal_exact(stray, Signal::KILL);
+        }
+        self.reap();
+        if !strays.is_empty() {
+            return;
+        }
+        for leaf in &leaves {
+            let _ = leaf.remove();
+        }
+        for mut vacant in std::mem::take(&mut self.vacant) {
+            self.learn_fact(&mut vacant);
+            self.finish(&vacant);
+        }
+        self.answer_fates();
+    }
+
+    fn leaf_of(&self, vacant: &Vacant) -> Option<Leaf> {
+        let parent = self.context.cgroups.as_ref()?;
+        Leaf::open(&parent.path.join(leaf_name(vacant.supervisor))).ok()
+    }
+
+    /// Processes of vacant commands that are alive: children that are no supervisors, with what descends
+    /// from them; for commands that were adopted, what carries their id in its environment.
+    fn strays(&self) -> Vec<Stat> {
+        let charges: Vec<u32> = self.charges.values().map(|charge| charge.pid).collect();
+        let mut found = Vec::new();
+        if self.vacant.iter().any(|vacant| vacant.own_child) {
+            let children = proc::children(std::process::id()).unwrap_or_default();
+            for pid in children.into_iter().filter(|pid| !charges.contains(pid)) {
+                found.extend(proc::stat(pid).ok().flatten().filter(Stat::is_live));
+                found.extend(proc::descendants(pid).unwrap_or_default());
+            }
+        }
+        for vacant in self.vacant.iter().filter(|vacant| !vacant.own_child) {
+            let id = vacant.draft.id.to_string();
+            let marked = proc::find_by_environ("OUTLAST_WORK_ID", &id).unwrap_or_default();
+            found.extend(marked.into_iter().filter(Stat::is_live));
+        }
+        found
+    }
+
+    /// What any holder of a descriptor can still learn of a leader that another process reaped.
+    fn learn_fact(&self, vacant: &mut Vacant) {
+        if vacant.fact.is_some() {
+            return;
+        }
+        let opened = vacant.draft.leader.as_ref().and_then(|leader| mark::open(leader).ok().flatten());
+        let Some(fd) = vacant.leader.take().or(opened) else { return };
+        let status = pidfd::exit_status(&fd).ok().flatten();
+        let status = status.or_else(|| proc::zombie_status(vacant.leader_pid()?).ok().flatten());
+        vacant.fact = status.and_then(|status| match (status.code(), status.signal()) {
+            (Some(code), _) => Some(Fact::Exited(code)),
+            (None, Some(signal)) => Some(Fact::Signaled(signal)),
+            (None, None) => None,
+        });
+    }
+
+    fn finish(&mut self, vacant: &Vacant) {
+        let mut exit = vacant.final_record();
+        let kept = self.context.dir().cloned().map(|session| write(&session, vacant, &mut exit));
+        let kept = match kept {
+            Some(Ok(())) => true,
+            Some(Err(reason)) => {
+                exit.errors.push(format!("the end could not be recorded: {reason}"));
+                false
+            }
+            None => false,
+        };
+        self.finished.insert(exit.id, (!kept).then_some(exit));
+    }
+}
+
+/// Writes the end of a vacant command into its directory, which is made if it has none.
+fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result<(), String> {
+    let tell = |error: outlast_host::dir::FileError| error.to_string();
+    if !vacant.materialised {
+        let new = session.new_command(exit.id).map_err(tell)?;
+        exit.alias = Some(aliases::append(session.dir(), exit.id).map_err(tell)?);
+        new.command().write_exit(exit, None).map_err(tell)?;
+        return new.publish().map(drop).map_err(tell);
+    }
+    let dir = session.command(exit.id).map_err(tell)?.ok_or("its directory is gone")?;
+    let Some(_lease) = dir.try_lease(&own_mark()).map_err(tell)? else {
+        return Err("its lease is held by another process".into());
+    };
+    let status = dir.status().map_err(tell)?.map(|status| status.record);
+    exit.alias = exit.alias.or(dir.request().map_err(tell)?.map(|request| request.record.alias));
+    if let Some(status) = &status {
+        exit.output = status.output;
+    }
+    let recorded = dir.has_exit().map_err(tell)?;
+    let mut log = LogWriter::reopen(dir.dir(), &exit.output, exit.cap);
+    if let (Ok(log), false) = (&mut log, recorded) {
+        log.close();
+        exit.output = log.output();
+    }
+    if !recorded {
+        dir.write_exit(exit, None).map_err(tell)?;
+    }
+    let number = match recorded {
+        true => dir.exit().map_err(tell)?.and_then(|exit| exit.record.end.exit_code()),
+        false => exit.end.exit_code(),
+    };
+    if let Ok(log) = &mut log {
+        exit.output = log.finish(number);
+    }
+    close_status(&dir, status, exit)?;
+    dir.remove_door().map_err(tell)
+}
+
+fn close_status(dir: &CommandDir, status: Option<StatusRecord>, exit: &ExitRecord) -> Result<(), String> {
+    let Some(mut status) = status else { return Ok(()) };
+    status.phase = Phase::Ended;
+    status.capturing = false;
+    status.demoted_at_ms = status.demoted_at_ms.or(exit.demoted_at_ms);
+    status.output = exit.output;
+    dir.write_status(&status).map_err(|error| error.to_string())
+}

@@ -1,0 +1,20 @@
+//! What outlast watches: the keeper of a session and the supervisor of one command.
+//!
+//! Both are synchronous, single-threaded and small: one epoll loop each, no async runtime, no argument
+//! parser. The binary enters here before it parses anything ([`enter_if_asked`]).
+//!
+//! Modules are listed in reading order; a module uses only those above it.
+#![forbid(unsafe_code)]
+
+mod poll;
+mod context;
+mod tree;
+mod birth;
+mod capture;
+mod records;
+mod limits;
+mod clients;
+mod watch;
+mod keeper;
+
+pub use keeper::birth::{KEEPER_NAME, enter_if_asked};

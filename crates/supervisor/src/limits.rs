@@ -1,0 +1,104 @@
+//! Bounds on the whole tree's memory and processes, and the kernel's evidence of what was reached.
+
+use std::time::Duration;
+
+use outlast_core::ending::Resource;
+use outlast_core::request::Limits;
+use outlast_host::cgroup::{CgroupParent, Leaf};
+use outlast_host::proc;
+
+/// Time between two samples of the tree, where no controller keeps the bound.
+pub const SAMPLE_PAUSE: Duration = Duration::from_millis(250);
+
+/// The name of the leaf of the supervisor with this pid.
+pub fn leaf_name(supervisor: u32) -> String {
+    format!("outlast-{supervisor}")
+}
+
+/// The cgroup leaf of one supervisor and the counters as they were when its command started.
+pub struct Cage {
+    leaf: Leaf,
+    oom_kills: u64,
+    refused_forks: u64,
+}
+
+impl Cage {
+    /// A leaf below `parent`; none where none can be made.
+    pub fn make(parent: Option<&CgroupParent>) -> Option<Cage> {
+        let leaf = Leaf::create(parent?, &leaf_name(std::process::id())).ok()?;
+        Some(Cage { leaf, oom_kills: 0, refused_forks: 0 })
+    }
+
+    /// The leaf itself.
+    pub fn leaf(&self) -> &Leaf {
+        &self.leaf
+    }
+
+    /// Sets the bounds that its controllers can keep and tells those that they cannot.
+    pub fn bound(&mut self, limits: &Limits) -> Limits {
+        let mut left = limits.clone();
+        if limits.memory.is_some_and(|bytes| self.has("memory") && self.leaf.set_memory_max(bytes).is_ok()) {
+            left.memory = None;
+        }
+        if limits.pids.is_some_and(|count| self.has("pids") && self.leaf.set_pids_max(count).is_ok()) {
+            left.pids = None;
+        }
+        self.oom_kills = self.leaf.memory_events().ok().flatten().unwrap_or(0);
+        self.refused_forks = self.leaf.pids_events().ok().flatten().unwrap_or(0);
+        left
+    }
+
+    fn has(&self, controller: &str) -> bool {
+        self.leaf.has_controller(controller).unwrap_or(false)
+    }
+
+    /// The resource that the leaf's counters name, if any moved.
+    pub fn evidence(&self) -> Option<Resource> {
+        let moved = |now: Option<u64>, before: u64| now.is_some_and(|count| count > before);
+        if moved(self.leaf.memory_events().ok().flatten(), self.oom_kills) {
+            Some(Resource::Memory)
+        } else if moved(self.leaf.pids_events().ok().flatten(), self.refused_forks) {
+            Some(Resource::Pids)
+        } else {
+            None
+        }
+    }
+
+    /// Removes the leaf; true once it is gone.
+    pub fn remove(&self) -> bool {
+        self.leaf.remove().unwrap_or(false)
+    }
+}
+
+/// Bounds that are kept by looking at the tree four times a second.
+pub struct Sampler {
+    memory: Option<u64>,
+    pids: Option<u64>,
+    /// When the next look is due.
+    pub next_at: Duration,
+}
+
+impl Sampler {
+    /// A sampler for what no controller keeps; none where nothing is left to keep.
+    pub fn new(limits: &Limits, now: Duration) -> Option<Sampler> {
+        let sampler = Sampler { memory: limits.memory, pids: limits.pids, next_at: now };
+        (sampler.memory.is_some() || sampler.pids.is_some()).then_some(sampler)
+    }
+
+    /// Looks at the tree below this process; tells the bound that is passed.
+    pub fn sample(&mut self, now: Duration) -> Option<Resource> {
+        self.next_at = now + SAMPLE_PAUSE;
+        let tree = proc::descendants(std::process::id()).unwrap_or_default();
+        if self.pids.is_some_and(|most| tree.len() as u64 > most) {
+            return Some(Resource::Pids);
+        }
+        let most = self.memory?;
+        // Resident sizes count shared pages once for each process: the exact and costly figure decides.
+        let resident: u64 = tree.iter().map(|stat| stat.rss).sum();
+        if resident <= most {
+            return None;
+        }
+        let exact: u64 = tree.iter().map(|stat| proc::pss(stat.pid).ok().flatten().unwrap_or(stat.rss)).sum();
+        (exact > most).then_some(Resource::Memory)
+    }
+}

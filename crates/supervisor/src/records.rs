@@ -1,0 +1,124 @@
+//! The records of one command, from the moment it is materialised.
+
+use outlast_core::id::Alias;
+use outlast_core::record::{ExitRecord, ProcessMark, RequestRecord, StatusRecord, schema};
+use outlast_core::request::{OsText, Request};
+use outlast_host::atomic::Reserved;
+use outlast_host::dir::FileError;
+use outlast_host::door::Listener;
+use outlast_host::lock::Lock;
+use outlast_host::store::aliases;
+use outlast_host::store::command::{CommandDir, NewCommand};
+use outlast_host::store::session::SessionDir;
+
+/// Space set aside for the end beyond the length of the request, in bytes.
+const EXIT_SPACE: usize = 8 * 1024;
+
+/// Records that nobody can find yet.
+pub struct Unpublished {
+    new: NewCommand,
+    kept: Kept,
+}
+
+struct Kept {
+    alias: Alias,
+    lease: Lock,
+    space: Option<Reserved>,
+    door: Listener,
+}
+
+/// Records that are in place.
+pub struct Records {
+    /// The command's directory.
+    pub dir: CommandDir,
+    /// The number given at materialisation.
+    pub alias: Alias,
+    /// The supervisor's door.
+    pub door: Listener,
+    space: Option<Reserved>,
+    _lease: Lock,
+}
+
+/// Makes everything but the log and the status, under a name that nobody looks at.
+pub fn build(session: &SessionDir, request: &Request, program: &OsText, me: &ProcessMark) -> Result<Unpublished, String> {
+    let tell = |error: FileError| error.to_string();
+    let new = session.new_command(request.id).map_err(tell)?;
+    match fill(session, &new, request, program, me) {
+        Ok(kept) => Ok(Unpublished { new, kept }),
+        Err(reason) => {
+            // The first failure is the one to tell; what is left under the hidden name is cleared by gc.
+            let _ = new.discard();
+            Err(reason)
+        }
+    }
+}
+
+fn fill(
+    session: &SessionDir,
+    new: &NewCommand,
+    request: &Request,
+    program: &OsText,
+    me: &ProcessMark,
+) -> Result<Kept, String> {
+    let tell = |error: FileError| error.to_string();
+    let dir = new.command();
+    let lease = dir.try_lease(me).map_err(tell)?.ok_or_else(|| format!("{} is leased already", dir.path().display()))?;
+    let length = request.argv.iter().map(|text| text.0.len()).sum::<usize>() + request.cwd.0.len();
+    let size = u32::try_from(EXIT_SPACE + 2 * length).unwrap_or(u32::MAX);
+    let space = Some(dir.reserve_exit(size).map_err(tell)?);
+    let door = dir.bind_door().map_err(|error| error.to_string())?;
+    let alias = aliases::append(session.dir(), request.id).map_err(tell)?;
+    let stored = Request { env: Vec::new(), ..request.clone() };
+    let record = RequestRecord {
+        schema: schema::REQUEST.to_owned(),
+        alias,
+        kind: "process".to_owned(),
+        program: program.clone(),
+        request: stored,
+    };
+    dir.write_request(&record).map_err(tell)?;
+    Ok(Kept { alias, lease, space, door })
+}
+
+impl Unpublished {
+    /// The directory, to put log and status into.
+    pub fn dir(&self) -> &CommandDir {
+        self.new.command()
+    }
+
+    /// Puts the records in place: complete from the first instant at which they can be found.
+    pub fn publish(self) -> Result<Records, String> {
+        let dir = self.new.publish().map_err(|error| error.to_string())?;
+        let Kept { alias, lease, space, door } = self.kept;
+        Ok(Records { dir, alias, door, space, _lease: lease })
+    }
+
+    /// Takes everything back: the command never started.
+    pub fn discard(self) {
+        // What cannot be removed lies under the hidden name and is cleared by gc.
+        let _ = self.new.discard();
+    }
+}
+
+impl Records {
+    /// Replaces `status.json`.
+    pub fn write_status(&self, status: &StatusRecord) -> Result<(), String> {
+        self.dir.write_status(status).map_err(|error| error.to_string())
+    }
+
+    /// Writes `exit.json` into the space that was set aside.
+    pub fn write_exit(&mut self, exit: &ExitRecord) -> Result<(), String> {
+        self.dir.write_exit(exit, self.space.take()).map_err(|error| error.to_string())
+    }
+
+    /// Writes `exit.json` anew: the caller vanished before it could be told.
+    pub fn amend_exit(&self, exit: &ExitRecord) -> Result<(), String> {
+        self.dir.amend_exit(exit).map_err(|error| error.to_string())
+    }
+
+    /// Takes the door away: nobody is behind it any more.
+    pub fn close_door(&self) {
+        // A door without anybody behind it refuses connections, which says the same.
+        let _ = self.dir.remove_door();
+    }
+}

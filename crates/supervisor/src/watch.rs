@@ -1,0 +1,396 @@
+//! The supervisor of one command: one loop, a closed list of events, one function for each.
+
+mod begin;
+mod finish;
+mod orphan;
+mod talk;
+mod tell;
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use outlast_core::ending::{BY_SESSION_END, Fact};
+use outlast_core::lifecycle::{Action, Cause, Event, Life, Stage};
+use outlast_core::record::{ExitRecord, ProcessMark};
+use outlast_core::request::{Lifetime, OsText, Request};
+use outlast_core::wire::{DemotedBy, FromOwnKeeper, FromSupervisor};
+use outlast_host::clock;
+use outlast_host::frame::Channel;
+use outlast_host::sys::{reap, signals};
+use rustix::process::Signal;
+
+use crate::capture::Capture;
+use crate::clients::{CLIENT_TOKENS, Clients};
+use crate::context::{Context, own_mark};
+use crate::limits::{Cage, Sampler};
+use crate::poll::{Interest, Poll, Ready};
+use crate::records::Records;
+use crate::tree::Tree;
+use orphan::Orphan;
+
+const LINK: u64 = 1;
+const SIGNALS: u64 = 2;
+const LEADER: u64 = 3;
+const DOOR: u64 = 4;
+const STDIN: u64 = 5;
+const ANCHOR: u64 = 6;
+const OWNER: u64 = 7;
+const PIPES: u64 = 16;
+
+/// Bytes of input that may wait for a command that does not read.
+const INPUT_BOUND: usize = 1 << 20;
+/// How long messages that are still queued at the end are given to be read.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What a supervisor keeps from one command to the next.
+pub struct Post {
+    /// What was inherited from the keeper.
+    pub context: Context,
+    /// The private socket to the keeper; none once the keeper is gone.
+    pub link: Option<Channel>,
+    poll: Poll,
+    signals: OwnedFd,
+    me: ProcessMark,
+    cage: Option<Cage>,
+}
+
+impl Post {
+    /// Takes the post: children of dead descendants fall to this process from now on.
+    pub fn take(context: Context, link: Channel) -> Result<Post, String> {
+        let tell = |error: rustix::io::Errno| error.to_string();
+        outlast_host::sys::prctl::set_child_subreaper().map_err(tell)?;
+        let poll = Poll::new().map_err(tell)?;
+        let watched = [Signal::CHILD, Signal::TERM, Signal::HUP, Signal::INT];
+        let signals = signals::block_and_signalfd(&watched).map_err(tell)?;
+        signals::ignore(Signal::XFSZ).map_err(tell)?;
+        poll.add(&signals, SIGNALS, Interest::Read).map_err(tell)?;
+        poll.add(&link, LINK, Interest::Read).map_err(tell)?;
+        let cage = Cage::make(context.cgroups.as_ref());
+        Ok(Post { context, link: Some(link), poll, signals, me: own_mark(), cage })
+    }
+
+    /// Serves commands until the keeper needs this supervisor no more.
+    pub fn serve(mut self, first: Option<Channel>) {
+        let mut next = first;
+        loop {
+            let Some(channel) = next.take().or_else(|| self.wait_for_work()) else { break };
+            if let Some(watch) = begin::begin(&mut self, channel) {
+                watch.run();
+            }
+            self.tell_keeper(&outlast_core::wire::ToOwnKeeper::Spare);
+            if self.link.is_none() {
+                break;
+            }
+        }
+        if let Some(cage) = &self.cage {
+            // A leaf that is still busy is cleared by the keeper.
+            let _ = cage.remove();
+        }
+    }
+
+    /// The next channel that the keeper hands over; none once it says quit or is gone.
+    fn wait_for_work(&mut self) -> Option<Channel> {
+        loop {
+            while let Some(message) = self.from_keeper() {
+                match message {
+                    (FromOwnKeeper::Assign, Some(channel)) => return Some(channel),
+                    (FromOwnKeeper::Owner { mark }, _) => self.context.owner = mark,
+                    (FromOwnKeeper::Quit, _) => return None,
+                    (FromOwnKeeper::Assign | FromOwnKeeper::Stop { .. }, _) => {}
+                }
+            }
+            self.link.as_ref()?;
+            self.poll.wait(None).ok()?;
+            // Signals that ask to end are for commands; a spare ends when its keeper does.
+            signals::read_signalfd(&self.signals).ok()?;
+        }
+    }
+
+    /// The keeper's next message and the channel that rides on it. A keeper that is gone is forgotten.
+    fn from_keeper(&mut self) -> Option<(FromOwnKeeper, Option<Channel>)> {
+        let link = self.link.as_mut()?;
+        match link.receive() {
+            Ok(Some(mut frame)) => {
+                let channel = frame.fds.pop().and_then(|fd| Channel::from_fd(fd).ok());
+                match frame.json() {
+                    Ok(message) => Some((message, channel)),
+                    Err(_) => self.lose_keeper(),
+                }
+            }
+            Ok(None) if !link.is_eof() => None,
+            Ok(None) | Err(_) => self.lose_keeper(),
+        }
+    }
+
+    fn lose_keeper<T>(&mut self) -> Option<T> {
+        if let Some(link) = self.link.take() {
+            let _ = self.poll.remove(&link);
+        }
+        None
+    }
+
+    fn tell_keeper(&mut self, what: &outlast_core::wire::ToOwnKeeper) {
+        if let Some(link) = &mut self.link
+            && link.send_json(what).is_err()
+        {
+            self.lose_keeper::<()>();
+        }
+    }
+}
+
+/// The watch over one command.
+pub struct Watch<'a> {
+    post: &'a mut Post,
+    request: Request,
+    program: OsText,
+    life: Life,
+    started_at_ms: u64,
+    demoted_at_ms: Option<u64>,
+    ended_at_ms: Option<u64>,
+    leader: ProcessMark,
+    pidfd: OwnedFd,
+    stdin: Option<Stdin>,
+    capture: Capture,
+    records: Option<Records>,
+    clients: Clients,
+    caller: Option<u32>,
+    exit: Option<ExitRecord>,
+    told: bool,
+    errors: Vec<String>,
+    limit: Option<String>,
+    sampler: Option<Sampler>,
+    orphan: Option<Orphan>,
+    first_signal: Signal,
+    signals_sent: u32,
+    killed: Vec<outlast_core::record::Survivor>,
+    reaped: bool,
+}
+
+/// The pipe into the command's standard input.
+struct Stdin {
+    fd: OwnedFd,
+    queue: std::collections::VecDeque<u8>,
+    close_when_empty: bool,
+    watched: bool,
+}
+
+impl Watch<'_> {
+    /// Watches until nothing of the command is left and everyone who must hear has heard.
+    pub fn run(mut self) {
+        while !self.is_over() {
+            self.turn();
+        }
+        self.farewell();
+    }
+
+    fn is_over(&self) -> bool {
+        self.life.stage() == Stage::Over && (self.told || self.caller.is_none())
+    }
+
+    fn turn(&mut self) {
+        let timeout = self.timeout();
+        let ready = self.post.poll.wait(timeout).unwrap_or_default();
+        self.read_pipes(&ready);
+        if ready.iter().any(|one| one.token == SIGNALS || one.token == LEADER) {
+            self.take_signals();
+        }
+        self.reap();
+        for one in &ready {
+            match one.token {
+                LINK => self.hear_keeper(),
+                DOOR => self.open_door(),
+                STDIN => self.write_stdin(),
+                ANCHOR | OWNER => self.orphan_event(one.token),
+                number if number >= CLIENT_TOKENS => self.hear_client((number - CLIENT_TOKENS) as u32, *one),
+                _ => {}
+            }
+        }
+        self.step(Event::Tick);
+        self.look_after();
+    }
+
+    fn timeout(&mut self) -> Option<Duration> {
+        let sample = self.sampler.as_ref().filter(|_| !self.reaped).map(|sampler| sampler.next_at);
+        let stops = self.stop_deadline();
+        let orphan = self.orphan.as_ref().and_then(|orphan| orphan.give_up_at);
+        let next = [self.life.deadline(), sample, stops, orphan].into_iter().flatten().min()?;
+        Some(next.saturating_sub(clock::monotonic()))
+    }
+
+    fn read_pipes(&mut self, ready: &[Ready]) {
+        for one in ready.iter().filter(|one| (PIPES..PIPES + 2).contains(&one.token)) {
+            self.read_pipe((one.token - PIPES) as usize);
+        }
+    }
+
+    /// Reads one pipe for a turn; true if more may be there.
+    fn read_pipe(&mut self, number: usize) -> bool {
+        let follows = self.request.follow && self.records.is_none();
+        let (caller, clients) = (self.caller.filter(|_| follows), &mut self.clients);
+        let found = self.capture.read(number, &mut |stream, bytes| {
+            if let Some(caller) = caller {
+                clients.send(caller, stream, bytes);
+            }
+        });
+        if found.bytes > 0 {
+            self.step(Event::Output);
+        }
+        found.bytes > 0 && !found.closed
+    }
+
+    fn take_signals(&mut self) {
+        // A failed read shows again at the next turn: the descriptor stays readable.
+        let got = signals::read_signalfd(&self.post.signals).unwrap_or_default();
+        if got.iter().any(|number| *number != Signal::CHILD.as_raw() as u32) {
+            self.stop_for(BY_SESSION_END, true);
+        }
+    }
+
+    /// Reaps whoever died: the leader by an event, adopted descendants silently.
+    fn reap(&mut self) {
+        while let Ok(Some((pid, status))) = reap::peek_any() {
+            if !matches!(reap::reap(pid), Ok(Some(_))) {
+                break;
+            }
+            if pid == self.leader.pid && !self.reaped {
+                self.reaped = true;
+                self.ended_at_ms = Some(clock::unix_ms());
+                let _ = self.post.poll.remove(&self.pidfd);
+                let fact = fact_of(status);
+                self.step(Event::LeaderReaped { fact, tree_left: reap::has_children() });
+            }
+        }
+        if self.reaped && self.life.stage() != Stage::Over && !reap::has_children() {
+            self.step(Event::TreeEmpty);
+        }
+    }
+
+    fn hear_keeper(&mut self) {
+        while let Some((message, _)) = self.post.from_keeper() {
+            match message {
+                FromOwnKeeper::Stop { by, detached } => self.stop_for(&by, detached),
+                FromOwnKeeper::Owner { mark } => self.post.context.owner = mark,
+                FromOwnKeeper::Assign | FromOwnKeeper::Quit => {}
+            }
+        }
+        if self.post.link.is_none() && self.orphan.is_none() {
+            self.become_orphan();
+        }
+    }
+
+    /// Ends the command for a reason of its session's, which a detached one ignores unless it is meant too.
+    fn stop_for(&mut self, by: &str, detached: bool) {
+        if matches!(self.request.lifetime, Lifetime::Detached { .. }) && !detached {
+            return;
+        }
+        let cause = match by {
+            BY_SESSION_END => Cause::SessionEnd,
+            by => Cause::Stop { by: by.to_owned() },
+        };
+        self.step(Event::Stop { cause, grace: None });
+    }
+
+    /// Lets the state machine decide and does what it says.
+    fn step(&mut self, event: Event) {
+        let phase = self.life.phase();
+        for action in self.life.step(event, clock::monotonic()) {
+            match action {
+                Action::Demote(by) => self.demote(by),
+                Action::Signal => {
+                    self.note_limit();
+                    self.signals_sent += 1;
+                    self.tree().signal(self.first_signal);
+                }
+                Action::Sweep => {
+                    self.note_limit();
+                    self.signals_sent += 1;
+                    self.tree().sweep();
+                }
+                Action::Record => self.record(),
+                Action::Close => self.close(),
+            }
+        }
+        if self.life.phase() != phase {
+            self.publish_status(true);
+        }
+    }
+
+    fn tree(&self) -> Tree<'_> {
+        Tree { leader: self.leader.pid, pidfd: &self.pidfd, leaf: self.post.cage.as_ref().map(Cage::leaf) }
+    }
+
+    /// What each turn ends with: caps, samples, growth, answers that are due.
+    fn look_after(&mut self) {
+        let now = clock::monotonic();
+        if self.records.is_none() && self.capture.overflows() && self.exit.is_none() {
+            self.overflow();
+        }
+        if self.capture.must_stop() && self.life.cause().is_none() {
+            let cause = Cause::Resource(outlast_core::ending::Resource::Output);
+            self.step(Event::Stop { cause, grace: None });
+        }
+        if !self.reaped
+            && let Some(sampler) = self.sampler.as_mut().filter(|sampler| now >= sampler.next_at)
+            && let Some(resource) = sampler.sample(now)
+        {
+            self.step(Event::Stop { cause: Cause::Resource(resource), grace: Some(Duration::ZERO) });
+        }
+        self.orphan_tick(now);
+        if self.records.is_some() {
+            self.clients.tell_growth(&self.capture.output());
+        }
+        self.answer_stops(now);
+        self.clients.settle(&self.post.poll);
+    }
+
+    /// Sends what is still queued, for a bounded time, and takes the door away.
+    fn farewell(&mut self) {
+        if let Some(records) = &self.records {
+            let _ = self.post.poll.remove(&records.door);
+            records.close_door();
+        }
+        let until = clock::monotonic() + FAREWELL;
+        while self.clients.settle(&self.post.poll) {
+            let left = until.saturating_sub(clock::monotonic());
+            if left.is_zero() {
+                break;
+            }
+            let ready = self.post.poll.wait(Some(left)).unwrap_or_default();
+            for one in ready.iter().filter(|one| one.token >= CLIENT_TOKENS) {
+                let number = (one.token - CLIENT_TOKENS) as u32;
+                let sent = self.clients.get(number).map(|client| client.channel.flush());
+                if one.readable || matches!(sent, Some(Err(_))) {
+                    self.clients.remove(&self.post.poll, number);
+                }
+            }
+        }
+        for number in self.clients.numbers() {
+            self.clients.remove(&self.post.poll, number);
+        }
+    }
+
+    fn caller_gone(&mut self) {
+        self.caller = None;
+        if self.told {
+            return;
+        }
+        match self.exit.is_some() {
+            false => self.step(Event::Demote(DemotedBy::CallerGone)),
+            true => self.demote_late(),
+        }
+    }
+
+    fn say_caller(&mut self, what: &FromSupervisor) {
+        if let Some(caller) = self.caller {
+            self.clients.say(caller, what);
+        }
+    }
+}
+
+fn fact_of(status: reap::WaitStatus) -> Fact {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Fact::Exited(code),
+        (None, Some(signal)) => Fact::Signaled(signal),
+        (None, None) => unreachable!("a reaped child has exited or was ended by a signal"),
+    }
+}

@@ -1,0 +1,260 @@
+//! The beginning of a command: the request is read, refused or accepted, and the leader started.
+
+use outlast_core::ending::End;
+use outlast_core::lifecycle::Life;
+use outlast_core::record::{ExitRecord, schema};
+use outlast_core::request::{OsText, Request};
+use outlast_core::wire::{DemotedBy, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
+use outlast_host::frame::Channel;
+use outlast_host::{clock, mark};
+use rustix::process::Signal;
+
+use super::{LEADER, PIPES, Post, Stdin, Watch};
+use crate::birth::{self, Born, Failed};
+use crate::capture::Capture;
+use crate::clients::{Clients, token};
+use crate::limits::Sampler;
+use crate::poll::{Interest, Ready};
+use crate::records::{self, Unpublished};
+
+/// Serves `channel` up to a running leader; none where nothing was started.
+pub fn begin<'a>(post: &'a mut Post, channel: Channel) -> Option<Watch<'a>> {
+    let mut clients = Clients::default();
+    let caller = clients.add(&post.poll, channel)?;
+    let Some(request) = read_request(post, &mut clients, caller) else {
+        clients.remove(&post.poll, caller);
+        return None;
+    };
+    clients.say(caller, &FromSupervisor::Accepted { supervisor: post.me.clone() });
+    match start(post, &request) {
+        Ok(started) => Some(watch(post, request, clients, caller, started)),
+        Err(answer) => {
+            clients.say(caller, &answer);
+            part(post, clients, caller);
+            None
+        }
+    }
+}
+
+/// The first message, which must be a start; none if the caller went away first.
+fn read_request(post: &mut Post, clients: &mut Clients, caller: u32) -> Option<Request> {
+    loop {
+        let client = clients.get(caller)?;
+        match client.channel.receive() {
+            Ok(Some(frame)) => match frame.json() {
+                Ok(ToSupervisor::Start { request }) => return Some(*request),
+                Ok(_) | Err(_) => return None,
+            },
+            Ok(None) if client.channel.is_eof() => return None,
+            Ok(None) => {}
+            Err(_) => return None,
+        }
+        post.poll.wait(None).ok()?;
+        let _ = outlast_host::sys::signals::read_signalfd(&post.signals);
+    }
+}
+
+struct Started {
+    born: Born,
+    program: OsText,
+    unpublished: Option<Unpublished>,
+    at: std::time::Duration,
+    at_ms: u64,
+    limits_left: outlast_core::request::Limits,
+}
+
+fn start(post: &mut Post, request: &Request) -> Result<Started, FromSupervisor> {
+    let prepared = birth::prepare(request).map_err(|failed| spawn_failed(request, &failed))?;
+    let program = prepared.program.clone();
+    let unpublished = match request.background {
+        true => Some(records_for_background(post, request, &program)?),
+        false => None,
+    };
+    post.tell_keeper(&ToOwnKeeper::Begun { draft: Box::new(draft(request, &program, "subreaper")) });
+    let mut limits_left = request.limits.clone();
+    if let Some(cage) = &mut post.cage {
+        limits_left = cage.bound(&request.limits);
+    }
+    let (at, at_ms) = (clock::monotonic(), clock::unix_ms());
+    let leaf = post.cage.as_ref().map(|cage| cage.leaf().fd());
+    match prepared.start(request, &post.context.null, leaf.as_ref()) {
+        Ok(born) => Ok(Started { born, program, unpublished, at, at_ms, limits_left }),
+        Err(failed) => {
+            if let Some(unpublished) = unpublished {
+                unpublished.discard();
+            }
+            Err(spawn_failed(request, &failed))
+        }
+    }
+}
+
+fn records_for_background(post: &Post, request: &Request, program: &OsText) -> Result<Unpublished, FromSupervisor> {
+    let refused = |reason: String| FromSupervisor::Refused { refusal: Refusal::NoRecords, reason, running: Vec::new() };
+    let Some(session) = post.context.dir() else {
+        return Err(refused("a background start needs records, and there is no session directory to put them in".into()));
+    };
+    records::build(session, request, program, &post.me).map_err(refused)
+}
+
+fn spawn_failed(request: &Request, failed: &Failed) -> FromSupervisor {
+    let mut exit = draft(request, request.argv.first().unwrap_or(&OsText(Vec::new())), "subreaper");
+    exit.end = End::SpawnFailed { step: failed.step.to_owned(), errno: errno_name(failed.errno) };
+    exit.errors.push(format!("{}: {}: {}", failed.step, failed.what, std::io::Error::from(failed.errno)));
+    exit.started_at_ms = clock::unix_ms();
+    exit.ended_at_ms = exit.started_at_ms;
+    FromSupervisor::Ended { exit: Box::new(exit), materialised: false }
+}
+
+/// The name of an error as errno(3) has it.
+fn errno_name(errno: rustix::io::Errno) -> String {
+    format!("{errno:?}").rsplit("::").next().map_or_else(|| errno.raw_os_error().to_string(), known_name)
+}
+
+/// rustix prints a code as a number: the names that a failed start can have.
+fn known_name(printed: &str) -> String {
+    use rustix::io::Errno as E;
+    let names = [
+        (E::NOENT, "ENOENT"),
+        (E::ACCESS, "EACCES"),
+        (E::NOTDIR, "ENOTDIR"),
+        (E::LOOP, "ELOOP"),
+        (E::TOOBIG, "E2BIG"),
+        (E::NOMEM, "ENOMEM"),
+        (E::AGAIN, "EAGAIN"),
+        (E::MFILE, "EMFILE"),
+        (E::NFILE, "ENFILE"),
+        (E::INVAL, "EINVAL"),
+        (E::NOEXEC, "ENOEXEC"),
+        (E::ISDIR, "EISDIR"),
+        (E::NAMETOOLONG, "ENAMETOOLONG"),
+        (E::PERM, "EPERM"),
+        (E::TXTBSY, "ETXTBSY"),
+        (E::IO, "EIO"),
+        (E::NODEV, "ENODEV"),
+        (E::BUSY, "EBUSY"),
+    ];
+    let found = names.iter().find(|(errno, _)| format!("{errno:?}").ends_with(printed));
+    found.map_or_else(|| printed.to_owned(), |(_, name)| (*name).to_owned())
+}
+
+/// The record of a command of which nothing is known yet but what was asked.
+pub fn draft(request: &Request, program: &OsText, containment: &str) -> ExitRecord {
+    ExitRecord {
+        schema: schema::EXIT.to_owned(),
+        id: request.id,
+        session: request.session,
+        alias: None,
+        kind: "process".to_owned(),
+        label: request.label.clone(),
+        command: request.argv.clone(),
+        program: program.clone(),
+        cwd: request.cwd.clone(),
+        consumer: request.consumer.clone(),
+        trust: request.trust.clone(),
+        demoted: request.background,
+        detached: request.ttl_ms().is_some(),
+        started_at_ms: 0,
+        demoted_at_ms: None,
+        ended_at_ms: 0,
+        duration_ms: 0,
+        end: End::Lost,
+        limit: None,
+        errors: Vec::new(),
+        output: Default::default(),
+        survivors: Vec::new(),
+        survivors_policy: request.survivors,
+        containment: containment.to_owned(),
+        recorded_by: "supervisor".to_owned(),
+        leader: None,
+        cap: request.cap,
+    }
+}
+
+fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, caller: u32, started: Started) -> Watch<'a> {
+    let Started { born, program, unpublished, at, at_ms, limits_left } = started;
+    let leader = mark::mark_of_pidfd(born.leader.pid, &born.leader.pidfd).ok().flatten();
+    let leader = leader.unwrap_or_else(|| outlast_core::record::ProcessMark { pid: born.leader.pid, start: 0, ..post.me.clone() });
+    let stdin = born.stdin.map(|fd| Stdin { fd, queue: Default::default(), close_when_empty: false, watched: false });
+    let mut watch = Watch {
+        life: Life::begin(&request, at),
+        capture: Capture::new(&request, born.outputs),
+        started_at_ms: at_ms,
+        demoted_at_ms: None,
+        ended_at_ms: None,
+        leader,
+        pidfd: born.leader.pidfd,
+        stdin,
+        records: None,
+        clients,
+        caller: Some(caller),
+        exit: None,
+        told: false,
+        errors: Vec::new(),
+        limit: None,
+        sampler: Sampler::new(&limits_left, at),
+        orphan: None,
+        first_signal: Signal::TERM,
+        signals_sent: 0,
+        killed: Vec::new(),
+        reaped: false,
+        program,
+        request,
+        post,
+    };
+    watch.observe();
+    watch.announce(unpublished);
+    watch
+}
+
+impl Watch<'_> {
+    fn observe(&mut self) {
+        // A descriptor that cannot be watched (no memory) would leave the command unseen: it is ended.
+        let mut all = self.post.poll.add(&self.pidfd, LEADER, Interest::Read).is_ok();
+        for (number, fd) in self.capture.open_pipes() {
+            all &= self.post.poll.add(fd, PIPES + number as u64, Interest::Read).is_ok();
+        }
+        if !all {
+            self.errors.push("the machine refused to watch the command: it was stopped".into());
+            let cause = outlast_core::lifecycle::Cause::Stop { by: outlast_core::ending::BY_SUPERVISOR_LOST.into() };
+            self.step(outlast_core::lifecycle::Event::Stop { cause, grace: Some(std::time::Duration::ZERO) });
+        }
+    }
+
+    /// Tells caller and keeper that the leader runs, and puts the records of a background start in place.
+    fn announce(&mut self, unpublished: Option<Unpublished>) {
+        let started = FromSupervisor::Started { leader: self.leader.clone(), at_ms: self.started_at_ms };
+        let fds = rustix::io::fcntl_dupfd_cloexec(&self.pidfd, 3).into_iter().collect();
+        if let Some(client) = self.caller.and_then(|caller| self.clients.get(caller)) {
+            // A caller that is gone shows as a hang-up at the first turn.
+            let _ = client.channel.send_json_with(&started, fds);
+        }
+        self.tell_draft();
+        if let Some(unpublished) = unpublished {
+            self.publish(unpublished, Some(DemotedBy::Background));
+        }
+    }
+}
+
+/// Waits until the caller has taken the refusal, or is gone.
+fn part(post: &mut Post, mut clients: Clients, caller: u32) {
+    let until = clock::monotonic() + super::FAREWELL;
+    loop {
+        clients.settle(&post.poll);
+        let Some(client) = clients.get(caller) else { return };
+        let answered = matches!(client.channel.receive(), Ok(Some(_)) | Err(_)) || client.channel.is_eof();
+        let left = until.saturating_sub(clock::monotonic());
+        if answered || left.is_zero() {
+            clients.remove(&post.poll, caller);
+            return;
+        }
+        let ready: Vec<Ready> = post.poll.wait(Some(left)).unwrap_or_default();
+        if ready.iter().any(|one| one.token == token(caller) && one.writable) {
+            let _ = client_flush(&mut clients, caller);
+        }
+        let _ = outlast_host::sys::signals::read_signalfd(&post.signals);
+    }
+}
+
+fn client_flush(clients: &mut Clients, caller: u32) -> Option<bool> {
+    clients.get(caller)?.channel.flush().ok()
+}

@@ -1,0 +1,298 @@
+//! What front ends ask of a supervisor, and its answers.
+
+use std::time::Duration;
+
+use outlast_core::lifecycle::{Cause, Event, KILL_BOUND, Stage};
+use outlast_core::record::Phase;
+use outlast_core::wire::{DemotedBy, FromSupervisor, LiveStatus, StopReport, ToOwnKeeper, ToSupervisor};
+use outlast_host::clock;
+use outlast_host::frame::{Body, Stream};
+use outlast_host::sys::reap;
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use super::{INPUT_BOUND, LINK, STDIN, Stdin, Watch};
+use crate::clients::StopWait;
+use crate::poll::{Interest, Ready};
+use crate::tree;
+
+/// Beyond KILL and its bound, for the answer to say what is still alive.
+const ANSWER_SLACK: Duration = Duration::from_millis(200);
+
+impl Watch<'_> {
+    pub(super) fn open_door(&mut self) {
+        let Some(records) = &self.records else { return };
+        // A connection that failed before it was accepted, or one of another user, is nobody's loss.
+        while let Ok(Some(channel)) = records.door.accept() {
+            self.clients.add(&self.post.poll, channel);
+        }
+    }
+
+    pub(super) fn hear_client(&mut self, number: u32, ready: Ready) {
+        let Some(client) = self.clients.get(number) else { return };
+        let mut gone = ready.writable && client.channel.flush().is_err();
+        while !gone {
+            if self.stdin.as_ref().is_some_and(|stdin| stdin.queue.len() > INPUT_BOUND) {
+                break;
+            }
+            let Some(client) = self.clients.get(number) else { return };
+            match client.channel.receive() {
+                Ok(Some(frame)) => match (&frame.body, frame.json::<ToSupervisor>()) {
+                    (Body::Bytes { stream: Stream::In, bytes }, _) => self.input(bytes),
+                    (Body::Json(_), Ok(message)) => self.answer(number, message),
+                    (Body::Bytes { .. } | Body::Json(_), _) => gone = true,
+                },
+                Ok(None) => {
+                    gone = client.channel.is_eof();
+                    break;
+                }
+                Err(_) => gone = true,
+            }
+        }
+        if gone || self.clients.is_stuck(number) {
+            self.clients.remove(&self.post.poll, number);
+            if self.caller == Some(number) {
+                self.caller_gone();
+            }
+        }
+    }
+
+    fn answer(&mut self, number: u32, message: ToSupervisor) {
+        match message {
+            ToSupervisor::Demote => self.step(Event::Demote(DemotedBy::Asked)),
+            ToSupervisor::Told => self.told |= self.caller == Some(number) && self.exit.is_some(),
+            ToSupervisor::Stop { by, grace_ms, signal } => self.stop(number, by, grace_ms, signal),
+            ToSupervisor::Signal { signal } => {
+                let refused = self.send_signal(signal);
+                self.clients.say(number, &FromSupervisor::Delivered { refused });
+            }
+            ToSupervisor::CloseInput => {
+                let refused = self.close_input();
+                self.clients.say(number, &FromSupervisor::Delivered { refused });
+            }
+            ToSupervisor::InputDone => self.input_done(number),
+            ToSupervisor::Status => self.tell_status(number),
+            ToSupervisor::Subscribe { growth } => self.subscribe(number, growth),
+            ToSupervisor::More { seen } => {
+                if let Some(client) = self.clients.get(number) {
+                    (client.seen, client.credit) = (seen, true);
+                }
+            }
+            ToSupervisor::Keep => self.take_keeper(number),
+            ToSupervisor::Adopt { mark } => {
+                self.post.context.owner = Some(mark);
+                self.adopted();
+                self.clients.say(number, &FromSupervisor::Note { text: "adopted".into() });
+            }
+            ToSupervisor::Start { .. } => {
+                let text = format!("{} runs here; a supervisor takes one command at a time", self.request.id);
+                self.clients.say(number, &FromSupervisor::Note { text });
+            }
+        }
+    }
+
+    fn subscribe(&mut self, number: u32, growth: bool) {
+        let output = self.capture.output();
+        if let Some(client) = self.clients.get(number) {
+            (client.subscribed, client.credit) = (true, growth);
+            client.seen = 0;
+        }
+        // Who comes late hears at once what the others heard.
+        if let Some(exit) = self.exit.clone() {
+            let materialised = self.records.is_some();
+            self.clients.say(number, &FromSupervisor::Ended { exit: Box::new(exit), materialised });
+        }
+        if self.life.stage() == Stage::Over {
+            self.clients.say(number, &FromSupervisor::CaptureClosed { output });
+        }
+    }
+
+    fn tell_status(&mut self, number: u32) {
+        let now = clock::monotonic();
+        let running = self.life.phase() != Phase::Ended;
+        let status = LiveStatus {
+            id: self.request.id,
+            alias: self.records.as_ref().map(|records| records.alias),
+            phase: self.life.phase(),
+            leader: (!self.reaped).then(|| self.leader.clone()),
+            supervisor: self.post.me.clone(),
+            elapsed_ms: u64::try_from(self.life.elapsed(now).as_millis()).unwrap_or(u64::MAX),
+            output: self.capture.output(),
+            survivors: if self.reaped && reap::has_children() { tree::survivors() } else { Vec::new() },
+            errors: self.all_errors(),
+            stopping_by: match self.life.cause() {
+                Some(Cause::Stop { by }) if running => Some(by.clone()),
+                _ => None,
+            },
+            demoted_at_ms: self.demoted_at_ms,
+            stdin_open: self.stdin.is_some(),
+            quiet_ms: u64::try_from(self.life.quiet(now).as_millis()).unwrap_or(u64::MAX),
+        };
+        self.clients.say(number, &FromSupervisor::Status(Box::new(status)));
+        let tail = self.capture.tail().to_vec();
+        self.clients.send(number, Stream::Out, &tail);
+    }
+
+    fn stop(&mut self, number: u32, by: String, grace_ms: Option<u64>, signal: Option<i32>) {
+        let now = clock::monotonic();
+        let signal = match signal.map(Signal::from_named_raw) {
+            Some(None) => {
+                let text = format!("{} is no signal that can be sent", signal.unwrap_or_default());
+                self.clients.say(number, &FromSupervisor::Note { text });
+                return;
+            }
+            Some(Some(signal)) => signal,
+            None => Signal::TERM,
+        };
+        let grace = Duration::from_millis(grace_ms.unwrap_or(self.request.stop_grace_ms));
+        if let Some(client) = self.clients.get(number) {
+            client.stop = Some(StopWait {
+                until: now + grace + KILL_BOUND + ANSWER_SLACK,
+                signals_before: self.signals_sent,
+                already_ended: self.life.is_recorded() || self.reaped,
+                survivors: if self.reaped { tree::survivors() } else { Vec::new() },
+            });
+        }
+        if self.life.cause().is_none() {
+            self.first_signal = signal;
+        }
+        self.step(Event::Stop { cause: Cause::Stop { by }, grace: Some(grace) });
+        self.publish_status(true);
+    }
+
+    /// When the next answer to a stop is due in any case.
+    pub(super) fn stop_deadline(&mut self) -> Option<Duration> {
+        let numbers = self.clients.numbers();
+        numbers.into_iter().filter_map(|number| self.clients.get(number)?.stop.as_ref().map(|stop| stop.until)).min()
+    }
+
+    /// Answers stops that are verified, or whose bound is over.
+    pub(super) fn answer_stops(&mut self, now: Duration) {
+        let verified = self.life.stage() == Stage::Over;
+        for number in self.clients.numbers() {
+            let Some(client) = self.clients.get(number) else { continue };
+            let Some(stop) = client.stop.take_if(|stop| verified || now >= stop.until) else { continue };
+            let report = StopReport {
+                signals: self.signals_sent - stop.signals_before,
+                already_ended: stop.already_ended,
+                verified,
+                ended_survivors: if verified { stop.survivors } else { Vec::new() },
+                alive: if verified { Vec::new() } else { tree::survivors() },
+            };
+            self.clients.say(number, &FromSupervisor::Stopped(report));
+        }
+    }
+
+    /// One signal to the command's group, which is not a stop.
+    fn send_signal(&mut self, signal: i32) -> Option<String> {
+        let Some(signal) = Signal::from_named_raw(signal) else { return Some(format!("{signal} is no signal that can be sent")) };
+        if self.reaped {
+            return Some(format!("{} has ended", self.request.id));
+        }
+        (!self.tree().signal_group(signal)).then(|| format!("nobody of {} is left to signal", self.request.id))
+    }
+
+    fn input(&mut self, bytes: &[u8]) {
+        if let Some(stdin) = &mut self.stdin {
+            stdin.queue.extend(bytes);
+        }
+        self.write_stdin();
+    }
+
+    fn input_done(&mut self, number: u32) {
+        match self.stdin_refusal() {
+            refused @ Some(_) => self.clients.say(number, &FromSupervisor::Delivered { refused }),
+            None => {
+                if let Some(client) = self.clients.get(number) {
+                    client.input_wait = true;
+                }
+                self.write_stdin();
+            }
+        }
+    }
+
+    fn stdin_refusal(&self) -> Option<String> {
+        if self.stdin.is_some() {
+            return None;
+        }
+        Some(match (self.reaped, self.request.stdin) {
+            (true, _) => format!("{} has ended", self.request.id),
+            (false, outlast_core::request::Stdin::Null) => {
+                format!("{} has no open standard input; start it with --stdin", self.request.id)
+            }
+            (false, outlast_core::request::Stdin::Open) => {
+                format!("the standard input of {} is closed", self.request.id)
+            }
+        })
+    }
+
+    fn close_input(&mut self) -> Option<String> {
+        let refused = self.stdin_refusal();
+        if let Some(stdin) = &mut self.stdin {
+            stdin.close_when_empty = true;
+        }
+        self.write_stdin();
+        refused
+    }
+
+    /// Writes what the command takes now; closes and answers when nothing waits any more.
+    pub(super) fn write_stdin(&mut self) {
+        let Some(stdin) = &mut self.stdin else { return };
+        let closed = loop {
+            let (front, _) = stdin.queue.as_slices();
+            if front.is_empty() {
+                break stdin.close_when_empty;
+            }
+            match rustix::io::write(&stdin.fd, front) {
+                Ok(count) => drop(stdin.queue.drain(..count)),
+                Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) => break false,
+                // The command closed its end: nothing can be delivered any more.
+                Err(_) => break true,
+            }
+        };
+        let empty = stdin.queue.is_empty();
+        watch_stdin(&self.post.poll, stdin, !empty && !closed);
+        if closed {
+            let _ = self.post.poll.remove(&stdin.fd);
+            self.stdin = None;
+        }
+        if empty || closed {
+            let refused = (!empty).then(|| format!("{} closed its standard input", self.request.id));
+            self.answer_input(refused.as_deref());
+        }
+    }
+
+    fn answer_input(&mut self, refused: Option<&str>) {
+        for number in self.clients.numbers() {
+            let Some(client) = self.clients.get(number) else { continue };
+            if std::mem::take(&mut client.input_wait) {
+                self.clients.say(number, &FromSupervisor::Delivered { refused: refused.map(str::to_owned) });
+            }
+        }
+    }
+
+    /// The connection of a new keeper takes the place of the private socket.
+    fn take_keeper(&mut self, number: u32) {
+        let Some(channel) = self.clients.remove(&self.post.poll, number) else { return };
+        if self.post.link.is_some() || self.post.poll.add(&channel, LINK, Interest::Read).is_err() {
+            return;
+        }
+        self.post.link = Some(channel);
+        self.kept_again();
+        self.tell_draft();
+        if self.exit.is_some() {
+            self.post.tell_keeper(&ToOwnKeeper::Recorded);
+        }
+    }
+}
+
+fn watch_stdin(poll: &crate::poll::Poll, stdin: &mut Stdin, wanted: bool) {
+    if wanted == stdin.watched {
+        return;
+    }
+    let changed = if wanted { poll.add(&stdin.fd, STDIN, Interest::Write) } else { poll.remove(&stdin.fd) };
+    if changed.is_ok() {
+        stdin.watched = wanted;
+    }
+}

@@ -1,0 +1,183 @@
+//! Materialisation and demotion: records come to be, the trace gets its line, the caller its answer.
+
+use outlast_core::lifecycle::Life;
+use outlast_core::record::{ExitRecord, StatusRecord, TraceLine, schema};
+use outlast_core::wire::{DemotedBy, FromSupervisor, ToOwnKeeper};
+use outlast_host::clock;
+use outlast_host::store::trace;
+
+use super::begin::draft;
+use super::{DOOR, Watch};
+use crate::context::fresh_event;
+use crate::poll::Interest;
+use crate::records::{self, Unpublished};
+
+impl Watch<'_> {
+    /// Moves the command to the background, or says why it stays.
+    pub(super) fn demote(&mut self, by: DemotedBy) {
+        if self.records.is_some() {
+            self.demoted(by);
+            return;
+        }
+        match self.build() {
+            Ok(unpublished) => self.publish(unpublished, Some(by)),
+            Err(reason) => {
+                self.life.refuse_demotion();
+                self.say_caller(&FromSupervisor::NotDemoted { reason });
+            }
+        }
+    }
+
+    /// More came than is held: the log takes it.
+    pub(super) fn overflow(&mut self) {
+        match self.build() {
+            Ok(unpublished) => self.publish(unpublished, None),
+            Err(reason) => {
+                // Without records nothing can be dropped silently: it goes on being held, and is said.
+                if !self.errors.contains(&reason) {
+                    self.errors.push(reason);
+                }
+            }
+        }
+    }
+
+    fn build(&mut self) -> Result<Unpublished, String> {
+        let Some(session) = self.post.context.dir() else {
+            return Err("there is no session directory to put records in".into());
+        };
+        records::build(session, &self.request, &self.program, &self.post.me)
+    }
+
+    /// Writes log and status, puts the records in place and tells it; with `by` as a demotion.
+    pub(super) fn publish(&mut self, unpublished: Unpublished, by: Option<DemotedBy>) {
+        let dir = unpublished.dir().clone();
+        if by.is_some() {
+            self.demoted_at_ms = Some(clock::unix_ms());
+        }
+        self.capture.open_log(dir.dir(), &self.request.line());
+        if let Err(error) = dir.write_status(&self.status(true)) {
+            self.errors.push(error.to_string());
+        }
+        match unpublished.publish() {
+            Ok(records) => {
+                if let Err(error) = self.post.poll.add(&records.door, DOOR, Interest::Read) {
+                    self.errors.push(format!("nobody can knock at {}: {error}", records.dir.path().display()));
+                }
+                let told = FromSupervisor::Materialised { alias: records.alias, output: self.capture.output() };
+                self.records = Some(records);
+                self.say_caller(&told);
+            }
+            Err(reason) => {
+                self.errors.push(reason.clone());
+                self.life.refuse_demotion();
+                self.say_caller(&FromSupervisor::NotDemoted { reason });
+                return;
+            }
+        }
+        match by {
+            Some(by) => self.demoted(by),
+            None => self.tell_draft(),
+        }
+    }
+
+    /// The line in the trace, then the keeper, then the caller: whoever has the id finds all of it.
+    fn demoted(&mut self, by: DemotedBy) {
+        let at_ms = *self.demoted_at_ms.get_or_insert_with(clock::unix_ms);
+        self.trace_demotion(by);
+        self.publish_status(true);
+        self.tell_draft();
+        let Some(records) = &self.records else { return };
+        let told = FromSupervisor::Demoted { alias: records.alias, at_ms, by, errors: self.all_errors() };
+        self.say_caller(&told);
+    }
+
+    fn trace_demotion(&mut self, by: DemotedBy) {
+        let Some((session, record)) = &self.post.context.session else { return };
+        let line = TraceLine {
+            kind: "demoted".to_owned(),
+            event: fresh_event().to_string(),
+            parent: Some(self.request.turn.clone().unwrap_or_else(|| record.start_event.clone())),
+            session: self.request.session.to_string(),
+            at_ms: clock::unix_ms(),
+            id: Some(self.request.id),
+            program: Some(self.program.lossy()),
+            command: Some(self.request.line()),
+            grace_ms: match by {
+                DemotedBy::Background => Some(0),
+                DemotedBy::Grace | DemotedBy::Asked | DemotedBy::CallerGone => self.request.grace_ms,
+            },
+            detail: serde_json::to_value(by).ok().and_then(|word| word.as_str().map(str::to_owned)),
+            ..TraceLine::default()
+        };
+        if let Err(error) = trace::append(session.dir(), &line, record.durability) {
+            let line = TraceLine { kind: "unrecorded".to_owned(), event: fresh_event().to_string(), ..line };
+            // The records are what a reconciler reads: the line is for people, and its failure is told.
+            let _ = trace::append(session.dir(), &line, record.durability);
+            self.errors.push(format!("the trace has no line of this demotion: {error}"));
+        }
+    }
+
+    /// Whether the end of this command is a completion.
+    pub(super) fn is_demoted(&self) -> bool {
+        self.demoted_at_ms.is_some()
+    }
+
+    /// Everything held against the records so far.
+    pub(super) fn all_errors(&self) -> Vec<String> {
+        self.errors.iter().cloned().chain(self.capture.failures()).collect()
+    }
+
+    /// The exit record as far as it is known.
+    pub(super) fn draft_now(&self) -> ExitRecord {
+        let mut exit = draft(&self.request, &self.program, self.containment());
+        exit.alias = self.records.as_ref().map(|records| records.alias);
+        exit.demoted = self.is_demoted();
+        exit.started_at_ms = self.started_at_ms;
+        exit.demoted_at_ms = self.demoted_at_ms;
+        exit.errors = self.all_errors();
+        exit.output = self.capture.output();
+        exit.leader = Some(self.leader.clone());
+        exit.limit = self.limit.clone();
+        exit
+    }
+
+    /// How the tree is held together.
+    pub(super) fn containment(&self) -> &'static str {
+        if self.post.cage.is_some() { "cgroup" } else { "subreaper" }
+    }
+
+    /// Tells the keeper what it needs to finish the record should this process vanish.
+    pub(super) fn tell_draft(&mut self) {
+        let message =
+            ToOwnKeeper::Changed { draft: Box::new(self.draft_now()), materialised: self.records.is_some() };
+        self.post.tell_keeper(&message);
+    }
+
+    /// The status as it is now.
+    fn status(&self, capturing: bool) -> StatusRecord {
+        StatusRecord {
+            schema: schema::STATUS.to_owned(),
+            id: self.request.id,
+            phase: Life::phase(&self.life),
+            leader: Some(self.leader.clone()),
+            supervisor: self.post.me.clone(),
+            started_at_ms: self.started_at_ms,
+            demoted_at_ms: self.demoted_at_ms,
+            containment: self.containment().to_owned(),
+            output: self.capture.output(),
+            capturing,
+            errors: self.all_errors(),
+        }
+    }
+
+    /// Replaces `status.json`, where there is one.
+    pub(super) fn publish_status(&mut self, capturing: bool) {
+        let status = self.status(capturing);
+        if let Some(records) = &self.records
+            && let Err(error) = records.write_status(&status)
+            && !self.errors.contains(&error)
+        {
+            self.errors.push(error);
+        }
+    }
+}
