@@ -240,7 +240,9 @@ mod tests {
 
     #[test]
     fn only_octal_escapes_are_decoded() {
-        for (field, want) in [("a\\040b", "a b"), ("\\134", "\\"), ("a\\04", "a\\04"), ("\\999", "\\999"), ("\\777", "\\777")] {
+        for (field, want) in
+            [("a\\040b", "a b"), ("\\134", "\\"), ("a\\04", "a\\04"), ("\\999", "\\999"), ("\\777", "\\777")]
+        {
             assert_eq!(decode_octal(field.as_bytes()), OsString::from(want));
         }
     }

@@ -64,6 +64,9 @@ pub fn is_alive(mark: &ProcessMark) -> Result<bool, MarkError> {
 
 /// A descriptor of exactly the marked process, running or zombie; nothing once it was reaped, and nothing for a
 /// mark of another boot.
+///
+/// A mark with a handle also opens a reaped process while the group that it led has a member, so that the
+/// group can still be signalled ([`pidfd::signal_group`]): [`is_alive`] says whether the process itself runs.
 pub fn open(mark: &ProcessMark) -> Result<Option<OwnedFd>, MarkError> {
     if mark.boot != clock::boot_id() {
         return Ok(None);

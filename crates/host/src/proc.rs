@@ -96,7 +96,9 @@ pub fn children(pid: u32) -> Result<Vec<u32>, ProcError> {
     let mut found = Vec::new();
     for thread in numbers(&format!("/proc/{pid}/task"))? {
         match read(pid, &format!("task/{thread}/children"))? {
-            Some(list) => found.extend(String::from_utf8_lossy(&list).split_whitespace().filter_map(|n| n.parse::<u32>().ok())),
+            Some(list) => {
+                found.extend(String::from_utf8_lossy(&list).split_whitespace().filter_map(|n| n.parse::<u32>().ok()))
+            }
             // Kernels without that file, or a thread that has just ended.
             None if !Path::new("/proc/thread-self/children").exists() => return children_by_scan(pid),
             None => {}
@@ -130,7 +132,8 @@ pub fn descendants(root: u32) -> Result<Vec<Stat>, ProcError> {
 /// The arguments of `pid` joined by spaces, cut to `most` bytes; its name in brackets when it has none.
 pub fn cmdline(pid: u32, most: usize) -> Result<Option<String>, ProcError> {
     let Some(bytes) = read(pid, "cmdline")? else { return Ok(None) };
-    let words: Vec<_> = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty()).map(String::from_utf8_lossy).collect();
+    let words: Vec<_> =
+        bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty()).map(String::from_utf8_lossy).collect();
     if words.is_empty() {
         return Ok(stat(pid)?.map(|stat| format!("[{}]", stat.comm)));
     }
@@ -197,7 +200,9 @@ fn numbers(directory: &str) -> Result<Vec<u32>, ProcError> {
     for entry in entries {
         match entry {
             Err(error) if is_gone(&error) => break,
-            entry => found.extend(entry.map_err(failed)?.file_name().to_str().and_then(|name| name.parse::<u32>().ok())),
+            entry => {
+                found.extend(entry.map_err(failed)?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()))
+            }
         }
     }
     Ok(found)

@@ -1,6 +1,7 @@
 //! Tests that need a process with one thread, which the usual harness never gives: forks, and signals to oneself.
 //!
 //! This file has a harness of its own, which speaks what `cargo test` and nextest ask of one.
+#![allow(clippy::print_stdout, reason = "the list of tests is asked for on stdout")]
 
 use outlast_host::proc;
 use outlast_host::sys::fork::{Forked, detach, exit_now, fork};
@@ -19,7 +20,8 @@ fn main() {
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     let filters: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let wanted = |name: &str| {
-        filters.is_empty() || filters.iter().any(|filter| if has("--exact") { *filter == name } else { name.contains(*filter) })
+        filters.is_empty()
+            || filters.iter().any(|filter| if has("--exact") { *filter == name } else { name.contains(*filter) })
     };
     if has("--ignored") {
         return;

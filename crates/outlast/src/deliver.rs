@@ -16,6 +16,9 @@ use crate::session::Session;
 use crate::snapshot::Snapshot;
 use crate::watch::Watch;
 
+/// Ends of a session whose report nobody was there to read.
+const UNHEARD: [&str; 3] = ["anchor_gone", "owner_gone", "terminated"];
+
 /// What a commit found in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
@@ -97,7 +100,7 @@ impl Session {
         for (session, id, _) in self.due(consumer).await? {
             let snapshot = Command { session: session.clone(), id }.brief().await?;
             let subject = Subject { id, alias: snapshot.alias };
-            let claim = ledger::new_claim()?;
+            let claim = ledger::new_claim(&session)?;
             if let LeaseOutcome::Taken { redelivered } = ledger::lease(session.dir()?, consumer, subject, &claim)? {
                 let completion = Completion { snapshot, redelivered };
                 let consumer = consumer.to_owned();
@@ -211,7 +214,7 @@ fn is_due(snapshot: &Snapshot) -> bool {
 /// of none: those of an anchor or an owner that went away.
 pub(crate) fn reported_at_the_end(dir: &SessionDir) -> Result<BTreeSet<CommandId>> {
     let closed = dir.closed()?.map(|closed| closed.record);
-    let heard = |closed: &ClosedRecord| closed.by != "anchor_gone" && closed.by != "owner_gone";
+    let heard = |closed: &ClosedRecord| !UNHEARD.contains(&closed.by.as_str());
     Ok(closed.filter(heard).map(|closed| closed.commands.iter().map(|one| one.id).collect()).unwrap_or_default())
 }
 

@@ -1,7 +1,5 @@
 //! The ledger of a session: claims, commits, and the trace line of each commit.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use outlast_core::delivery::{CommitOutcome, LeaseOutcome, Subject, Via};
 use outlast_core::id::{Alias, CommandId};
 use outlast_core::record::{ProcessMark, TraceLine};
@@ -13,14 +11,10 @@ use outlast_host::{clock, mark};
 use crate::error::{Error, Result};
 use crate::session::Session;
 
-/// Counts the claims of this process, so that each has a name of its own.
-static CLAIMS: AtomicU64 = AtomicU64::new(0);
-
-/// Names one claim of this process: pid, start time, boot id and a number.
-pub(crate) fn new_claim() -> Result<String> {
+/// Names one claim of this process: pid, start time, boot id and an id of its own.
+pub(crate) fn new_claim(session: &Session) -> Result<String> {
     let own = mark::own().map_err(|error| Error::Unreachable(format!("cannot identify this process: {error}")))?;
-    let number = CLAIMS.fetch_add(1, Ordering::Relaxed);
-    Ok(format!("{} {} {} {number}", own.pid, own.start, own.boot))
+    Ok(format!("{} {} {} {}", own.pid, own.start, own.boot, session.runtime().new_event_id()?))
 }
 
 /// Whether the process that made a claim lives. What cannot be read is nobody's claim.

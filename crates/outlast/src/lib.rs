@@ -35,13 +35,15 @@ mod running;
 mod submit;
 mod ledger;
 mod deliver;
+mod condition;
 mod attend;
 mod stop;
 mod teardown;
 mod reconcile;
 mod doctor;
 
-pub use attend::{Until, WaitEnd, WaitOptions, WaitReport, Waited};
+pub use condition::Until;
+pub use attend::{WaitEnd, WaitOptions, WaitReport, Waited};
 pub use config::Config;
 pub use deliver::{Completion, CompletionGuard, Told};
 pub use doctor::{DoctorReport, Finding};

@@ -2,15 +2,28 @@
 
 use std::time::Duration;
 
-use outlast_core::record::Survivor;
+use outlast_core::record::{Phase, Survivor};
+use outlast_core::request::STOP_GRACE_MS;
+use outlast_core::wire::{FromSupervisor, ToSupervisor};
+use outlast_host::store::command::CommandDir;
 
-use crate::error::Result;
+use crate::deliver::check_consumer;
+use crate::error::{Error, Result};
 use crate::inspect::Command;
-use crate::snapshot::Snapshot;
+use crate::probe;
+use crate::race;
+use crate::request::millis;
 use crate::session::Session;
+use crate::settle::{self, Report, Standing};
+use crate::snapshot::Snapshot;
+
+/// What a supervisor needs beyond the grace: its bound after KILL, and time to answer.
+const STOP_SLACK: Duration = Duration::from_secs(5);
+/// How long a command may take to read its input before the call returns.
+const INPUT_BOUND: Duration = Duration::from_secs(5);
 
 /// How to stop.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct StopOptions {
     /// The consumer who asks.
     pub by: String,
@@ -18,6 +31,13 @@ pub struct StopOptions {
     pub grace: Option<Duration>,
     /// The first signal in place of TERM.
     pub signal: Option<i32>,
+}
+
+impl StopOptions {
+    /// A plain stop that this consumer asks for.
+    pub fn by(consumer: impl Into<String>) -> Self {
+        StopOptions { by: consumer.into(), grace: None, signal: None }
+    }
 }
 
 /// What a stop did, verified.
@@ -40,30 +60,147 @@ pub struct StopOutcome {
 }
 
 impl Command {
-    /// Stops the whole tree and answers when that is verified or its bound is over.
+    /// Stops the whole tree and answers when that is verified or its bound is over. A command that has
+    /// ended keeps its end; survivors of it are ended. Dropping the future does not take the stop back.
     pub async fn stop(&self, options: StopOptions) -> Result<StopOutcome> {
-        todo!()
+        check_consumer(&options.by)?;
+        let dir = self.dir()?;
+        let mut asked = false;
+        loop {
+            let standing = settle::settle(&self.session, &dir, Report::default()).await?.0;
+            let watched = matches!(standing, Standing::Watched)
+                || (matches!(standing, Standing::Ended(_)) && dir.lease_is_held()?);
+            if !watched || asked {
+                return self.without_supervisor(&standing).await;
+            }
+            match self.ask_to_stop(&dir, &options).await? {
+                Some(outcome) => return Ok(outcome),
+                // It went away meanwhile: what it left behind says the rest.
+                None => asked = true,
+            }
+        }
+    }
+
+    async fn ask_to_stop(&self, dir: &CommandDir, options: &StopOptions) -> Result<Option<StopOutcome>> {
+        let own_grace = dir.request().ok().flatten().map_or(STOP_GRACE_MS, |record| record.request.stop_grace_ms);
+        let grace = options.grace.map_or(own_grace, millis);
+        let question =
+            ToSupervisor::Stop { by: options.by.clone(), grace_ms: options.grace.map(millis), signal: options.signal };
+        let bound = Duration::from_millis(grace).saturating_add(STOP_SLACK);
+        let answer = match tokio::time::timeout(bound, probe::ask(dir, &question)).await {
+            Ok(answer) => answer?,
+            Err(_) => return self.unanswered(dir).await.map(Some),
+        };
+        let report = match answer {
+            Some(FromSupervisor::Stopped(report)) => report,
+            Some(FromSupervisor::Note { text }) => return Err(Error::Usage(text)),
+            Some(other) => return Err(probe::unexpected("Stop", &other)),
+            None => return Ok(None),
+        };
+        Ok(Some(StopOutcome {
+            snapshot: self.brief().await?,
+            signals: report.signals,
+            already_ended: report.already_ended,
+            verified: report.verified,
+            ended_survivors: report.ended_survivors,
+            alive: report.alive,
+            note: None,
+        }))
+    }
+
+    /// The answer where a supervisor lives and does not answer.
+    async fn unanswered(&self, dir: &CommandDir) -> Result<StopOutcome> {
+        let snapshot = self.brief().await?;
+        let leader = dir.status().ok().flatten().and_then(|status| status.record.leader);
+        let alive = leader.filter(settle::lives).map(|leader| Survivor {
+            pid: leader.pid,
+            name: snapshot.program.lossy(),
+            start: leader.start,
+            fate: outlast_core::record::Fate::Kept,
+        });
+        Ok(StopOutcome {
+            snapshot,
+            signals: 0,
+            already_ended: false,
+            verified: false,
+            ended_survivors: Vec::new(),
+            alive: alive.into_iter().collect(),
+            note: Some(probe::silent_note(dir)),
+        })
+    }
+
+    /// The answer where no supervisor is there to ask.
+    async fn without_supervisor(&self, standing: &Standing) -> Result<StopOutcome> {
+        let (verified, note) = match standing {
+            Standing::Ended(_) | Standing::Lost(_) => (true, None),
+            Standing::Watched => (false, Some("its supervisor went away and its end is being recorded".to_owned())),
+            Standing::Deferred(note) => (false, Some(note.clone())),
+        };
+        Ok(StopOutcome {
+            snapshot: self.brief().await?,
+            signals: 0,
+            already_ended: verified,
+            verified,
+            ended_survivors: Vec::new(),
+            alive: Vec::new(),
+            note,
+        })
     }
 
     /// Sends one signal to the command's group; not a stop.
     pub async fn signal(&self, signal: i32) -> Result<()> {
-        todo!()
+        let dir = self.dir()?;
+        self.delivered(probe::ask(&dir, &ToSupervisor::Signal { signal })).await
     }
 
-    /// Writes bytes into the command's standard input; refused where that is not open.
+    /// Writes bytes into the command's standard input and waits, within a bound, until they were taken;
+    /// refused where it is not open.
     pub async fn send(&self, bytes: &[u8]) -> Result<()> {
-        todo!()
+        let dir = self.dir()?;
+        let answer = async {
+            let Some(mut link) = probe::connect(&dir)? else { return Ok(None) };
+            link.send_input(bytes).await?;
+            link.send(&ToSupervisor::InputDone).await?;
+            link.message::<FromSupervisor>().await
+        };
+        self.delivered(answer).await
     }
 
     /// Closes the command's standard input once what was sent before is written.
     pub async fn close_input(&self) -> Result<()> {
-        todo!()
+        let dir = self.dir()?;
+        self.delivered(probe::ask(&dir, &ToSupervisor::CloseInput)).await
+    }
+
+    /// Waits for the word that something was delivered.
+    async fn delivered(&self, answer: impl Future<Output = Result<Option<FromSupervisor>>>) -> Result<()> {
+        match tokio::time::timeout(INPUT_BOUND, answer).await {
+            Ok(Ok(Some(FromSupervisor::Delivered { refused: None }))) => Ok(()),
+            Ok(Ok(Some(FromSupervisor::Delivered { refused: Some(why) }))) => Err(Error::Refused(why)),
+            Ok(Ok(Some(other))) => Err(probe::unexpected("a delivery", &other)),
+            Ok(Ok(None)) => {
+                let snapshot = self.brief().await?;
+                let why = if snapshot.phase == Phase::Ended { "has ended" } else { "has no supervisor any more" };
+                Err(Error::Refused(format!("not delivered: {} {why}", self.id)))
+            }
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(Error::Refused(format!(
+                "{} did not take it within {} s: it does not read its input, or its supervisor is stopped; what was \
+                 sent waits for it",
+                self.id,
+                INPUT_BOUND.as_secs()
+            ))),
+        }
     }
 }
 
 impl Session {
     /// Stops every command of the session and every survivor, detached ones only if asked.
     pub async fn stop_all(&self, options: StopOptions, detached: bool) -> Result<Vec<StopOutcome>> {
-        todo!()
+        let listed = self.list(false).await?;
+        let meant = listed.into_iter().filter(|snapshot| detached || !snapshot.detached);
+        let commands: Vec<Command> =
+            meant.map(|snapshot| Command { session: self.clone(), id: snapshot.id }).collect();
+        race::all(commands.iter().map(|command| command.stop(options.clone()))).await.into_iter().collect()
     }
 }

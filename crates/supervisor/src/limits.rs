@@ -18,6 +18,7 @@ pub fn leaf_name(supervisor: u32) -> String {
 /// The cgroup leaf of one supervisor and the counters as they were when its command started.
 pub struct Cage {
     leaf: Leaf,
+    spent: bool,
     oom_kills: u64,
     refused_forks: u64,
 }
@@ -26,7 +27,22 @@ impl Cage {
     /// A leaf below `parent`; none where none can be made.
     pub fn make(parent: Option<&CgroupParent>) -> Option<Cage> {
         let leaf = Leaf::create(parent?, &leaf_name(std::process::id())).ok()?;
-        Some(Cage { leaf, oom_kills: 0, refused_forks: 0 })
+        Some(Cage { leaf, spent: false, oom_kills: 0, refused_forks: 0 })
+    }
+
+    /// A leaf for the next command. One that was killed is not used again: the kernel (seen on 6.18) kills
+    /// what is born into it by `CLONE_INTO_CGROUP`, because it compares the leaf's count of kills with
+    /// that of the parent's cgroup.
+    pub fn renew(self, parent: Option<&CgroupParent>) -> Option<Cage> {
+        if !self.spent {
+            return Some(self);
+        }
+        if self.remove() { Cage::make(parent) } else { None }
+    }
+
+    /// The leaf was, or is about to be, killed as a whole.
+    pub fn spend(&mut self) {
+        self.spent = true;
     }
 
     /// The leaf itself.

@@ -304,7 +304,7 @@ impl Watch<'_> {
                 Action::Sweep => {
                     self.note_limit();
                     self.signals_sent += 1;
-                    self.tree().sweep();
+                    self.sweep();
                 }
                 Action::Record => self.record(),
                 Action::Close => self.close(),
@@ -313,6 +313,13 @@ impl Watch<'_> {
         if self.life.phase() != phase {
             self.publish_status(true);
         }
+    }
+
+    fn sweep(&mut self) {
+        if let Some(cage) = &mut self.post.cage {
+            cage.spend();
+        }
+        self.tree().sweep();
     }
 
     fn tree(&self) -> Tree<'_> {

@@ -10,9 +10,9 @@ use serde::de::DeserializeOwned;
 
 use crate::dir::{Dir, FileError, Result};
 
+pub mod reader;
 pub mod index;
 pub mod log;
-pub mod reader;
 pub mod command;
 pub mod session;
 pub mod state;

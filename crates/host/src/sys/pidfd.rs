@@ -138,8 +138,10 @@ pub fn handle(pidfd: impl AsFd) -> Result<Option<Vec<u8>>, Errno> {
 
 /// A descriptor of the very process that `handle` was made of.
 ///
-/// `ESTALE` once it was reaped (or is out of sight of our pid namespace). Any other error means that handles
-/// cannot be opened here.
+/// `ESTALE` once it was reaped and its number is free, or when it is out of sight of our pid namespace. As long
+/// as the group or session that it led has a member, its number is not free: then the descriptor of a reaped
+/// process is given, which polls as ended and still serves [`signal_group`]. Any other error means that
+/// handles cannot be opened here.
 pub fn open_handle(handle: &[u8]) -> Result<OwnedFd, Errno> {
     /// `FD_PIDFS_ROOT` of `linux/fcntl.h` (Linux 6.17).
     const PIDFS_ROOT: i32 = -10002;

@@ -6,7 +6,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 fn leaf(name: &str) -> Option<Leaf> {
-    let made = parent().expect("readable").map(|parent| Leaf::create(&parent, &format!("outlast-test-{name}-{}", std::process::id())));
+    let made = parent()
+        .expect("readable")
+        .map(|parent| Leaf::create(&parent, &format!("outlast-test-{name}-{}", std::process::id())));
     match made {
         Some(Ok(leaf)) => return Some(leaf),
         Some(Err(error)) => println!("skipped: {error}"),
@@ -32,7 +34,10 @@ fn q1_leaf_is_killed_in_one_stroke() {
     let Some(leaf) = leaf("kill") else { return };
     assert_eq!(leaf.populated(), Ok(false));
     let mut stage = Stage::new();
-    let mut plan = stage.plan("/bin/sh", &["-c", "setsid sh -c 'setsid sleep 1000 & exec sleep 1000' & grep ^0:: /proc/self/cgroup; exec sleep 1000"]);
+    let mut plan = stage.plan(
+        "/bin/sh",
+        &["-c", "setsid sh -c 'setsid sleep 1000 & exec sleep 1000' & grep ^0:: /proc/self/cgroup; exec sleep 1000"],
+    );
     plan.cgroup = Some(leaf.fd());
     let tree = Tree::start(&plan).expect("start");
     let place = stage.line();

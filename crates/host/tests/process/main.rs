@@ -1,4 +1,11 @@
 //! Real processes, one test process per test: starting, signalling, marking, sweeping.
+//!
+//! They need nextest, which gives each its own process: some reap every child of theirs.
+#![allow(clippy::print_stdout, reason = "a skipped test says why")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "roles are told by the environment; the kernel has no event for a free cgroup"
+)]
 
 mod stage;
 

@@ -13,7 +13,9 @@ fn a13_names_are_found_as_a_shell_finds_them() {
     for directory in ["one", "two", "two/folder"] {
         fs::create_dir_all(root.join(directory)).expect("scratch");
     }
-    for (file, mode) in [("one/plain", 0o644), ("two/plain", 0o755), ("one/barred", 0o644), ("two/tool", 0o755), ("here", 0o755)] {
+    for (file, mode) in
+        [("one/plain", 0o644), ("two/plain", 0o755), ("one/barred", 0o644), ("two/tool", 0o755), ("here", 0o755)]
+    {
         fs::write(root.join(file), "").expect("write");
         fs::set_permissions(root.join(file), PermissionsExt::from_mode(mode)).expect("mode");
     }

@@ -26,7 +26,14 @@ impl Stage {
         let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("pipe");
         let cwd = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("root");
         let ((stdin, input), (output, stdout)) = (pipe(), pipe());
-        Self { cwd, stdin, stdout, stderr: std::io::stderr(), input: input.into(), output: BufReader::new(output.into()) }
+        Self {
+            cwd,
+            stdin,
+            stdout,
+            stderr: std::io::stderr(),
+            input: input.into(),
+            output: BufReader::new(output.into()),
+        }
     }
 
     pub fn plan(&self, program: &str, arguments: &[&str]) -> LeaderPlan<'_> {

@@ -37,7 +37,8 @@ fn q1_nothing_gets_out_of_a_subreapers_reach() {
 #[test]
 fn descendants_come_nearest_first_and_without_zombies() {
     let mut stage = Stage::new();
-    let tree = stage.shell("sh -c 'echo up; read x; exit' & sh -c 'sleep 1000 & echo $!; exec sleep 1000' & exec sleep 1001");
+    let tree =
+        stage.shell("sh -c 'echo up; read x; exit' & sh -c 'sleep 1000 & echo $!; exec sleep 1000' & exec sleep 1001");
     let lines = [stage.line(), stage.line()];
     let deep: u32 = lines.iter().find_map(|line| line.parse().ok()).expect("pid");
     let found = proc::descendants(tree.0.pid).expect("readable");

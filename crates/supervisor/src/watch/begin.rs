@@ -2,18 +2,20 @@
 
 use outlast_core::ending::End;
 use outlast_core::lifecycle::Life;
-use outlast_core::record::{ExitRecord, schema};
-use outlast_core::request::{OsText, Request};
+use outlast_core::record::{ExitRecord, ProcessMark, schema};
+use outlast_core::request::{OsText, Request, to_hex};
 use outlast_core::wire::{DemotedBy, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
 use outlast_host::frame::Channel;
-use outlast_host::{clock, mark};
+use outlast_host::sys::pidfd;
+use outlast_host::sys::spawn::Leader;
+use outlast_host::{clock, mark, proc};
 use rustix::process::Signal;
 
 use super::{LEADER, PIPES, Post, Stdin, Watch};
 use crate::birth::{self, Born, Failed};
 use crate::capture::Capture;
 use crate::clients::{Clients, token};
-use crate::limits::Sampler;
+use crate::limits::{Cage, Sampler};
 use crate::poll::{Interest, Ready};
 use crate::records::{self, Unpublished};
 
@@ -72,6 +74,10 @@ fn start(post: &mut Post, request: &Request) -> Result<Started, FromSupervisor> 
     };
     post.tell_keeper(&ToOwnKeeper::Begun { draft: Box::new(draft(request, &program, "subreaper")) });
     let mut limits_left = request.limits.clone();
+    post.cage = match post.cage.take() {
+        Some(cage) => cage.renew(post.context.cgroups.as_ref()),
+        None => Cage::make(post.context.cgroups.as_ref()),
+    };
     if let Some(cage) = &mut post.cage {
         limits_left = cage.bound(&request.limits);
     }
@@ -172,8 +178,7 @@ pub fn draft(request: &Request, program: &OsText, containment: &str) -> ExitReco
 
 fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, caller: u32, started: Started) -> Watch<'a> {
     let Started { born, program, unpublished, at, at_ms, limits_left } = started;
-    let leader = mark::mark_of_pidfd(born.leader.pid, &born.leader.pidfd).ok().flatten();
-    let leader = leader.unwrap_or_else(|| outlast_core::record::ProcessMark { pid: born.leader.pid, start: 0, ..post.me.clone() });
+    let leader = leader_mark(&born.leader, &post.me);
     let stdin = born.stdin.map(|fd| Stdin { fd, queue: Default::default(), close_when_empty: false, watched: false });
     let mut watch = Watch {
         life: Life::begin(&request, at),
@@ -204,6 +209,17 @@ fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, caller: u32
     watch.observe();
     watch.announce(unpublished);
     watch
+}
+
+/// The mark of the leader, which is our unreaped child: its start time can be read even if it ended
+/// already.
+fn leader_mark(leader: &Leader, me: &ProcessMark) -> ProcessMark {
+    if let Ok(Some(mark)) = mark::mark_of_pidfd(leader.pid, &leader.pidfd) {
+        return mark;
+    }
+    let start = proc::stat(leader.pid).ok().flatten().map_or(0, |stat| stat.start);
+    let handle = pidfd::handle(&leader.pidfd).ok().flatten().map(|bytes| to_hex(&bytes));
+    ProcessMark { pid: leader.pid, start, boot: me.boot.clone(), handle }
 }
 
 impl Watch<'_> {

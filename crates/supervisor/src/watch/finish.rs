@@ -72,7 +72,7 @@ impl Watch<'_> {
         self.overflow();
         if self.records.is_none() {
             self.errors.push("without records the survivors could not be kept: they were killed".into());
-            self.tree().sweep();
+            self.sweep();
         }
     }
 

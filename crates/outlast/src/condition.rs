@@ -1,0 +1,195 @@
+//! When a condition on one command holds.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use outlast_core::wire::{FromSupervisor, ToSupervisor};
+
+use crate::error::Result;
+use crate::inspect::Command;
+use crate::output::Piece;
+use crate::probe::{self, Probe};
+use crate::race::{self, First};
+use crate::read::ReadOptions;
+use crate::settle::{self, Report, Standing};
+use crate::watch::Watch;
+
+/// What is waited for.
+#[derive(Clone, Debug, Default)]
+pub enum Until {
+    /// The end.
+    #[default]
+    Exit,
+    /// A line of output (its beginning included) that matches; what is there already counts.
+    Output(regex::bytes::Regex),
+    /// No byte of output for so long.
+    Quiet(Duration),
+    /// Somebody on this machine takes connections at this TCP port.
+    Port(u16),
+}
+
+/// How the wait for a condition came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It holds.
+    Met,
+    /// The command ended first.
+    EndedBefore,
+}
+
+/// The longest line that is matched as a whole, in bytes.
+const LONGEST_LINE: usize = 64 * 1024;
+/// How often a port is tried: the kernel tells nobody when one begins to take connections.
+const PORT_EVERY: Duration = Duration::from_millis(100);
+
+/// Waits until the condition holds, or cannot hold any more.
+pub(crate) async fn hold(command: &Command, until: &Until) -> Result<Held> {
+    match until {
+        Until::Exit => ended(command).await.map(|()| Held::Met),
+        Until::Output(pattern) => matches(command, pattern).await,
+        Until::Quiet(bound) => or_end(command, quiet(command, *bound)).await,
+        Until::Port(port) => or_end(command, listens(*port)).await,
+    }
+}
+
+async fn or_end(command: &Command, condition: impl Future<Output = Result<Held>>) -> Result<Held> {
+    match race::first(condition, ended(command)).await {
+        First::Left(held) => held,
+        First::Right(end) => end.map(|()| Held::EndedBefore),
+    }
+}
+
+/// Waits until the end of a command is recorded, by whoever has to do that.
+pub(crate) async fn ended(command: &Command) -> Result<()> {
+    let dir = command.dir()?;
+    let mut watch = None;
+    loop {
+        match settle::settle(&command.session, &dir, Report::default()).await?.0 {
+            Standing::Ended(_) | Standing::Lost(_) => return Ok(()),
+            Standing::Watched | Standing::Deferred(_) => {}
+        }
+        if let Some(mut link) = probe::connect(&dir)? {
+            link.send(&ToSupervisor::Subscribe { growth: false }).await?;
+            while let Some(message) = link.message::<FromSupervisor>().await? {
+                if let FromSupervisor::Ended { .. } = message {
+                    return Ok(());
+                }
+            }
+        }
+        // Nobody is behind the door: whoever finishes the record changes the directory. The watch comes
+        // before the next look, so that this change is not missed.
+        match &mut watch {
+            None => watch = Some(Watch::on(dir.dir())?),
+            Some(watch) => watch.changed().await?,
+        }
+    }
+}
+
+async fn matches(command: &Command, pattern: &regex::bytes::Regex) -> Result<Held> {
+    let mut follower = command.follow(0).await?;
+    let mut lines = Lines { pattern, line: Vec::new() };
+    loop {
+        match race::first(follower.next(), ended(command)).await {
+            First::Left(piece) => {
+                let Some(piece) = piece? else { return Ok(Held::EndedBefore) };
+                if lines.take(piece) {
+                    return Ok(Held::Met);
+                }
+            }
+            First::Right(end) => {
+                end?;
+                break;
+            }
+        }
+    }
+    // What came between the last piece and the end counts too.
+    let mut rest = command.read(ReadOptions { offset: follower.next_offset(), ..ReadOptions::default() }).await?;
+    while let Some(piece) = rest.next().await? {
+        if lines.take(piece) {
+            return Ok(Held::Met);
+        }
+    }
+    Ok(Held::EndedBefore)
+}
+
+/// Lines of output as they come, and the beginning of the last one.
+struct Lines<'a> {
+    pattern: &'a regex::bytes::Regex,
+    line: Vec<u8>,
+}
+
+impl Lines<'_> {
+    /// Takes a piece; true if a line in it, or the line it begins, matches.
+    fn take(&mut self, piece: Piece) -> bool {
+        let bytes = match piece {
+            Piece::Bytes { bytes, .. } => bytes,
+            Piece::Gap { .. } => {
+                self.line.clear();
+                return false;
+            }
+        };
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            let text = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+            if self.pattern.is_match(text) {
+                return true;
+            }
+            if part.ends_with(b"\n") || self.line.len() > LONGEST_LINE {
+                self.line.clear();
+            }
+        }
+        false
+    }
+}
+
+async fn quiet(command: &Command, bound: Duration) -> Result<Held> {
+    let dir = command.dir()?;
+    let (from, mut left) = match probe::status(&dir).await? {
+        Probe::Live(status, _) => (status.output.bytes, bound.saturating_sub(Duration::from_millis(status.quiet_ms))),
+        Probe::Silent { .. } | Probe::Nobody => (u64::MAX, bound),
+    };
+    let mut follower = command.follow(from).await?;
+    loop {
+        match tokio::time::timeout(left, follower.next()).await {
+            Err(_) => return Ok(Held::Met),
+            Ok(Ok(Some(_))) => left = bound,
+            Ok(Ok(None)) => return Ok(Held::EndedBefore),
+            Ok(Err(error)) => return Err(error),
+        }
+    }
+}
+
+async fn listens(port: u16) -> Result<Held> {
+    let mut tries = tokio::time::interval(PORT_EVERY);
+    loop {
+        tries.tick().await;
+        for address in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
+            if tokio::net::TcpStream::connect((address, port)).await.is_ok() {
+                return Ok(Held::Met);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Stream;
+
+    fn bytes(text: &str) -> Piece {
+        Piece::Bytes { offset: 0, stream: Stream::Merged, at_ms: None, bytes: text.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn lines_match_over_pieces_and_before_they_end() {
+        let pattern = regex::bytes::Regex::new("^ready$|^prompt> ").expect("a valid expression");
+        let check = |pieces: &[Piece]| {
+            let mut lines = Lines { pattern: &pattern, line: Vec::new() };
+            pieces.iter().cloned().any(|piece| lines.take(piece))
+        };
+        assert!(check(&[bytes("a\nrea"), bytes("dy\n")]));
+        assert!(check(&[bytes("x\nprompt> ")]));
+        assert!(!check(&[bytes("not ready\nalready\n")]));
+        assert!(!check(&[bytes("prom"), Piece::Gap { offset: 4, bytes: 9 }, bytes("pt> ")]));
+    }
+}
