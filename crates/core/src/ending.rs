@@ -113,9 +113,10 @@ impl End {
         match self {
             End::Exited { code } => Some(Fact::Exited(*code)),
             End::Signaled { signal } => Some(Fact::Signaled(*signal)),
-            End::TimedOut { fact, .. } | End::Stopped { fact, .. } | End::Limit { fact, .. } | End::Abandoned { fact } => {
-                *fact
-            }
+            End::TimedOut { fact, .. }
+            | End::Stopped { fact, .. }
+            | End::Limit { fact, .. }
+            | End::Abandoned { fact } => *fact,
             End::SpawnFailed { .. } | End::Lost | End::Interrupted => None,
         }
     }
@@ -126,9 +127,11 @@ impl End {
             End::TimedOut { .. } => Some(124),
             End::SpawnFailed { step, errno } => Some(if step == "exec" && errno == "ENOENT" { 127 } else { 126 }),
             End::Lost | End::Interrupted => None,
-            End::Exited { .. } | End::Signaled { .. } | End::Stopped { .. } | End::Limit { .. } | End::Abandoned { .. } => {
-                self.fact().map(Fact::number)
-            }
+            End::Exited { .. }
+            | End::Signaled { .. }
+            | End::Stopped { .. }
+            | End::Limit { .. }
+            | End::Abandoned { .. } => self.fact().map(Fact::number),
         }
     }
 

@@ -45,7 +45,11 @@ pub fn check_schema(found: &str, expected: &str) -> SchemaCheck {
     };
     match (split(found), split(expected)) {
         (Some((name, version)), Some((known, newest))) if name == known && version >= 1 => {
-            if version <= newest { SchemaCheck::Known } else { SchemaCheck::Newer }
+            if version <= newest {
+                SchemaCheck::Known
+            } else {
+                SchemaCheck::Newer
+            }
         }
         _ => SchemaCheck::Foreign,
     }

@@ -8,6 +8,7 @@
 
 #[allow(unsafe_code)]
 pub mod sys;
+pub mod crash;
 pub mod clock;
 pub mod proc;
 pub mod program;

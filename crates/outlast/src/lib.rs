@@ -45,6 +45,7 @@ mod doctor;
 pub use condition::Until;
 pub use attend::{WaitEnd, WaitOptions, WaitReport, Waited};
 pub use config::Config;
+pub use outlast_core::delivery::Via;
 pub use deliver::{Completion, CompletionGuard, Told};
 pub use doctor::{DoctorReport, Finding};
 pub use error::{Error, ErrorKind, Result};

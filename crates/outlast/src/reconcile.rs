@@ -1,25 +1,34 @@
 //! What became of the commands of an earlier session, said once.
 
-use outlast_core::id::SessionId;
+use outlast_core::delivery::Subject;
+use outlast_core::ending::{BY_OWNER_GONE, BY_SESSION_END, End};
+use outlast_core::id::{CommandId, SessionId};
+use outlast_core::reconcile::{ExitFound, Fate, Found, OwnerLock, fate};
+use outlast_core::record::ExitRecord;
+use outlast_host::store::command::CommandDir;
+use outlast_host::store::ledger;
 
-use crate::error::Result;
-use crate::snapshot::Snapshot;
+use crate::deliver::{check_consumer, reported_at_the_end};
+use crate::error::{Error, Result};
+use crate::inspect::Command;
 use crate::runtime::Runtime;
 use crate::session::{Session, SessionOptions};
+use crate::settle::{self, Report, Standing};
+use crate::snapshot::Snapshot;
 
 /// Which session to resume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predecessor {
     /// This one.
     Session(SessionId),
-    /// The last one of this context.
+    /// The last one of this context; there may be none.
     Context(String),
 }
 
 /// What became of the commands of one session, each in exactly one group, by id.
 #[derive(Clone, Debug, Default)]
 pub struct ReconcileReport {
-    /// The session that was looked at.
+    /// The session that was looked at; none where there was none.
     pub session: Option<SessionId>,
     /// The id of the report of lost work; none where nothing was lost.
     pub report: Option<String>,
@@ -31,7 +40,7 @@ pub struct ReconcileReport {
     pub lost: Vec<Snapshot>,
     /// Still running.
     pub running: Vec<Snapshot>,
-    /// Could not be decided now; the next resume tries again.
+    /// Could not be decided now, one line each; the next resume tries again.
     pub deferred: Vec<String>,
     /// The lowest trust over the lost work.
     pub trust: Option<String>,
@@ -39,16 +48,59 @@ pub struct ReconcileReport {
     pub notes: Vec<String>,
 }
 
+impl ReconcileReport {
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.ended.is_empty() && self.killed.is_empty() && self.lost.is_empty() && self.running.is_empty()
+    }
+}
+
 impl Runtime {
-    /// Makes a session that follows an earlier one, and says what became of that one's commands.
-    /// Whatever is wrong with the earlier one is a note, not an error.
+    /// Makes a session that follows an earlier one, in its context, and says what became of that one's
+    /// commands, as far as this consumer was not told. Whatever is wrong with the earlier one is a note,
+    /// not an error. Nothing is committed: what is told here stays pending until it is.
     pub async fn resume(
         &self,
         predecessor: &Predecessor,
         options: SessionOptions,
         consumer: &str,
     ) -> Result<(Session, ReconcileReport)> {
-        todo!()
+        check_consumer(consumer)?;
+        let (earlier, context) = match predecessor {
+            Predecessor::Session(id) => {
+                let context = self.open_session(id).await?.record().map(|record| record.context.clone());
+                (Some(*id), context.unwrap_or_default())
+            }
+            Predecessor::Context(key) => (self.last_of_context(key).await?, key.clone()),
+        };
+        let session = self.create_session(SessionOptions { context, ..options }).await?;
+        let report = match earlier {
+            Some(earlier) => match self.reconcile(&earlier, Some(session.id()), consumer).await {
+                Ok(report) => report,
+                Err(error) => ReconcileReport {
+                    session: Some(earlier),
+                    notes: vec![format!("session {earlier} could not be reconciled: {error}")],
+                    ..ReconcileReport::default()
+                },
+            },
+            None => ReconcileReport::default(),
+        };
+        Ok((session, report))
+    }
+
+    async fn last_of_context(&self, key: &str) -> Result<Option<SessionId>> {
+        if key.is_empty() {
+            return Err(Error::Usage("an empty context has no earlier session".to_owned()));
+        }
+        for id in self.state()?.list()?.into_iter().rev() {
+            // One that cannot be opened is not known to be of this context.
+            if let Ok(session) = self.open_session(&id).await
+                && session.record().is_some_and(|record| record.context == key)
+            {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
     }
 
     /// Says what became of the commands of a session, and finishes those that nobody can finish any
@@ -59,6 +111,124 @@ impl Runtime {
         by: Option<&SessionId>,
         consumer: &str,
     ) -> Result<ReconcileReport> {
-        todo!()
+        check_consumer(consumer)?;
+        let session = self.open_session(session).await?;
+        let dir = session.dir()?;
+        // Held to the end: whoever repairs a record is the only one who may.
+        let lock = if session.is_owned_here() { None } else { dir.try_owner_lock()? };
+        let owned = session.is_owned_here() || lock.is_some();
+        let mut pass = Pass {
+            ledger: ledger::read(dir.dir())?,
+            reported: reported_at_the_end(dir)?,
+            keeper_alive: dir.has_keeper()?,
+            owner_lock: if owned { OwnerLock::Ours } else { OwnerLock::NotOurs },
+            repair: Report { id: Some(self.new_report_id()?), by: by.copied(), owner_held: lock.is_some() },
+            report: ReconcileReport { session: Some(*session.id()), ..ReconcileReport::default() },
+            consumer,
+            session: &session,
+        };
+        for id in dir.commands()? {
+            if let Err(error) = pass.look(id).await {
+                pass.report.notes.push(format!("{id}: {error}"));
+                pass.report.deferred.push(format!("{id}: its records could not be read or finished"));
+            }
+        }
+        Ok(pass.report)
+    }
+}
+
+/// One look at all commands of a session.
+struct Pass<'a> {
+    session: &'a Session,
+    consumer: &'a str,
+    ledger: outlast_core::delivery::Ledger,
+    reported: std::collections::BTreeSet<CommandId>,
+    keeper_alive: bool,
+    owner_lock: OwnerLock,
+    repair: Report,
+    report: ReconcileReport,
+}
+
+impl Pass<'_> {
+    async fn look(&mut self, id: CommandId) -> Result<()> {
+        let Some(dir) = self.session.dir()?.command(id)? else { return Ok(()) };
+        let decided = fate(self.found(&dir)?);
+        if matches!(decided, Fate::Accounted) {
+            return Ok(());
+        }
+        if matches!(decided, Fate::Deferred | Fate::Lost) {
+            return self.repair(&dir).await;
+        }
+        let snapshot = self.snapshot(id).await?;
+        match decided {
+            Fate::Running => self.report.running.push(snapshot),
+            Fate::EndedWhileAway => self.report.ended.push(snapshot),
+            Fate::KilledWithOwner => self.report.killed.push(snapshot),
+            Fate::Accounted | Fate::Deferred | Fate::Lost | Fate::Interrupted => {}
+        }
+        Ok(())
+    }
+
+    /// Lets its keeper or a verdict finish its record, as far as that may be done here.
+    async fn repair(&mut self, dir: &CommandDir) -> Result<()> {
+        let (standing, written) = settle::settle(self.session, dir, self.repair).await?;
+        match standing {
+            Standing::Lost(verdict) if written => {
+                let snapshot = self.snapshot(dir.id()).await?;
+                let trusted = snapshot.trust == "trusted" && self.report.trust.as_deref() != Some("untrusted");
+                self.report.trust = Some(if trusted { "trusted" } else { "untrusted" }.to_owned());
+                self.report.report = Some(verdict.report.clone());
+                self.report.lost.push(snapshot);
+            }
+            // Another reconciler was faster, and tells it.
+            Standing::Lost(_) => {}
+            Standing::Ended(exit) => {
+                let snapshot = self.snapshot(dir.id()).await?;
+                match class(&exit) {
+                    _ if self.is_accounted(&exit) => {}
+                    ExitFound::ByItself => self.report.ended.push(snapshot),
+                    ExitFound::WithItsOwner => self.report.killed.push(snapshot),
+                }
+            }
+            Standing::Watched => {
+                let snapshot = self.snapshot(dir.id()).await?;
+                self.report.running.push(snapshot);
+            }
+            Standing::Deferred(note) => self.report.deferred.push(format!("{}: {note}", dir.id())),
+        }
+        Ok(())
+    }
+
+    fn found(&self, dir: &CommandDir) -> Result<Found> {
+        let lease_held = dir.lease_is_held()?;
+        let exit = dir.exit()?.map(|exit| exit.record);
+        Ok(Found {
+            accounted: exit.as_ref().is_some_and(|exit| self.is_accounted(exit)),
+            exit: exit.as_ref().map(class),
+            verdict: dir.verdict()?.is_some(),
+            lease_held,
+            task: false,
+            keeper_alive: self.keeper_alive,
+            owner_lock: self.owner_lock,
+        })
+    }
+
+    /// Whether nothing of this end is left to tell: it ended in the foreground, the consumer was told, or
+    /// the report of the session's end names it.
+    fn is_accounted(&self, exit: &ExitRecord) -> bool {
+        let subject = Subject { id: exit.id, alias: exit.alias };
+        !exit.demoted || self.reported.contains(&exit.id) || self.ledger.is_told(self.consumer, subject)
+    }
+
+    async fn snapshot(&self, id: CommandId) -> Result<Snapshot> {
+        Command { session: self.session.clone(), id }.brief().await
+    }
+}
+
+fn class(exit: &ExitRecord) -> ExitFound {
+    match &exit.end {
+        End::Abandoned { .. } => ExitFound::WithItsOwner,
+        End::Stopped { by, .. } if by == BY_OWNER_GONE || by == BY_SESSION_END => ExitFound::WithItsOwner,
+        _ => ExitFound::ByItself,
     }
 }

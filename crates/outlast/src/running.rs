@@ -11,7 +11,7 @@ use outlast_core::request::{Request, Streams};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inspect::Command;
 use crate::launch::{self, Launched};
 use crate::link;

@@ -41,6 +41,8 @@ pub(crate) struct Report {
     pub(crate) id: Option<ReportId>,
     /// The session that looks.
     pub(crate) by: Option<SessionId>,
+    /// Whether the caller holds `owner.lock` of the command's session.
+    pub(crate) owner_held: bool,
 }
 
 /// What is known by the records alone; nothing is changed. None: nobody watches it and no end is there.
@@ -73,7 +75,8 @@ pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) 
             Ok(_) => {}
             Err(error) => return Ok((Standing::Deferred(error.to_string()), false)),
         }
-        let owner = if session.is_owned_here() { None } else { Some(session.dir()?.try_owner_lock()?) };
+        let held = report.owner_held || session.is_owned_here();
+        let owner = if held { None } else { Some(session.dir()?.try_owner_lock()?) };
         if let Some(None) = owner {
             let note = "its end is not recorded; the owner of its session will do that".to_owned();
             return Ok((Standing::Deferred(note), false));

@@ -3,33 +3,76 @@
 use std::time::Duration;
 
 use outlast_core::record::{ClosedRecord, TraceLine};
+use outlast_core::wire::{FromKeeper, ToKeeper};
+use outlast_host::store::trace;
 
-use crate::error::Result;
+use crate::deliver::check_consumer;
+use crate::error::{Error, Result};
+use crate::keeper::{self, Handed};
+use crate::link::Link;
+use crate::request::millis;
 use crate::session::Session;
 
 /// The time that an end waits for verified ends by default.
 pub const END_BOUND: Duration = Duration::from_secs(15);
+/// What a keeper needs to answer beyond the bound it was given.
+const END_SLACK: Duration = Duration::from_secs(5);
 
 impl Session {
     /// Ends the session: stops everything but detached commands (those too if asked), waits up to the
     /// bound (zero does not wait) and writes the report. A session that was ended before answers its
-    /// first report.
+    /// first report. Dropping the future does not take the end back.
     pub async fn end(&self, by: &str, bound: Duration, detached: bool) -> Result<ClosedRecord> {
-        todo!()
+        check_consumer(by)?;
+        if !detached && let Some(closed) = self.closed().await? {
+            return Ok(closed);
+        }
+        // The keeper is the one who ends a session, so one is started where none lives.
+        let executable = self.runtime().executable()?;
+        let mut link = keeper::with_keeper(&executable, self.dir()?.dir(), async |mut link: Link| {
+            link.send(&ToKeeper::Ping).await?;
+            match link.message::<FromKeeper>().await? {
+                Some(FromKeeper::Pong { .. }) => Ok(Handed::Taken(link)),
+                Some(FromKeeper::Failed { reason }) => Err(Error::Unreachable(reason)),
+                Some(FromKeeper::Busy) | None => Ok(Handed::NoKeeper),
+                Some(other) => Err(Error::Protocol(format!("the keeper answered Ping with {other:?}"))),
+            }
+        })
+        .await?;
+        let pid = link.peer_pid();
+        let question = ToKeeper::End { by: by.to_owned(), bound_ms: millis(bound), detached };
+        let answer = async {
+            link.send(&question).await?;
+            link.message::<FromKeeper>().await
+        };
+        let bound = bound.saturating_add(END_SLACK);
+        match tokio::time::timeout(bound, answer).await {
+            Ok(answer) => match answer? {
+                Some(FromKeeper::Closed { report }) => Ok(*report),
+                Some(other) => Err(Error::Protocol(format!("the keeper answered End with {other:?}"))),
+                None => self.closed().await?.ok_or_else(|| {
+                    Error::Unreachable(format!("the keeper of {} went away before the session was ended", self.id()))
+                }),
+            },
+            Err(_) => {
+                Err(Error::Silent { what: format!("the keeper of {}", self.id()), pid, bound_ms: millis(bound) })
+            }
+        }
     }
 
     /// The report of its end, if it was ended.
     pub async fn closed(&self) -> Result<Option<ClosedRecord>> {
-        todo!()
+        Ok(self.dir()?.closed()?.map(|closed| closed.record))
     }
 
-    /// The lines of its trace; lines that cannot be parsed are skipped.
+    /// The lines of its trace, oldest first; lines that cannot be parsed are skipped.
     pub async fn trace(&self) -> Result<Vec<TraceLine>> {
-        todo!()
+        Ok(trace::read(self.dir()?.dir())?)
     }
 
-    /// The trace as it is stored, byte for byte.
+    /// The trace as it is stored, without lines that cannot be parsed.
     pub async fn raw_trace(&self) -> Result<Vec<u8>> {
-        todo!()
+        let lines = trace::read_stored(self.dir()?.dir())?;
+        Ok(lines.into_iter().flat_map(|(_, text)| (text + "\n").into_bytes()).collect())
     }
 }

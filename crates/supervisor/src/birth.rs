@@ -49,17 +49,25 @@ pub fn prepare(request: &Request) -> Result<Prepared, Failed> {
     let Some(name) = request.argv.first().filter(|name| !name.0.is_empty()) else {
         return Err(Failed { step: "argv", errno: Errno::INVAL, what: "the program is empty".into() });
     };
-    if let Some(bad) = request.argv.iter().chain(request.env.iter().flat_map(|(k, v)| [k, v])).find(|t| t.0.contains(&0)) {
+    if let Some(bad) =
+        request.argv.iter().chain(request.env.iter().flat_map(|(k, v)| [k, v])).find(|t| t.0.contains(&0))
+    {
         let what = format!("an argument or environment entry holds a NUL byte: {:?}", bad.lossy());
         return Err(Failed { step: "argv", errno: Errno::INVAL, what });
     }
     let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
-    let cwd = rustix::fs::open(request.cwd.to_os(), flags, Mode::empty())
-        .map_err(|errno| Failed { step: "cwd", errno, what: request.cwd.lossy() })?;
+    let cwd = rustix::fs::open(request.cwd.to_os(), flags, Mode::empty()).map_err(|errno| Failed {
+        step: "cwd",
+        errno,
+        what: request.cwd.lossy(),
+    })?;
     let path = request.env.iter().rev().find(|(key, _)| key.0 == b"PATH").map(|(_, value)| value.to_os());
     let name = OsStr::from_bytes(&name.0);
-    let file = resolve_program(name, path.as_deref(), &cwd)
-        .map_err(|errno| Failed { step: "exec", errno, what: name.to_string_lossy().into_owned() })?;
+    let file = resolve_program(name, path.as_deref(), &cwd).map_err(|errno| Failed {
+        step: "exec",
+        errno,
+        what: name.to_string_lossy().into_owned(),
+    })?;
     let program = OsText::from(recorded_program(name, Some(&file), &cwd));
     Ok(Prepared { cwd, file, program })
 }
@@ -93,8 +101,7 @@ impl Prepared {
             oom_score_adj: Some(OOM_SCORE),
         };
         let what = plan.program.to_string_lossy().into_owned();
-        let leader =
-            spawn_leader(&plan).map_err(|error| Failed { step: error.step, errno: error.errno, what })?;
+        let leader = spawn_leader(&plan).map_err(|error| Failed { step: error.step, errno: error.errno, what })?;
         let stdin = input.map(|(_, write)| write);
         if let Some(stdin) = &stdin {
             set_nonblocking(stdin).map_err(pipe_failed)?;
@@ -119,10 +126,7 @@ fn c_string(bytes: Vec<u8>) -> CString {
 }
 
 fn environment(request: &Request) -> Vec<CString> {
-    let own = [
-        ("OUTLAST_SESSION", request.session.to_string()),
-        ("OUTLAST_WORK_ID", request.id.to_string()),
-    ];
+    let own = [("OUTLAST_SESSION", request.session.to_string()), ("OUTLAST_WORK_ID", request.id.to_string())];
     let given = request.env.iter().filter(|(key, _)| own.iter().all(|(name, _)| key.0 != name.as_bytes()));
     let given = given.map(|(key, value)| c_string([&key.0[..], b"=", &value.0[..]].concat()));
     given.chain(own.iter().map(|(key, value)| c_string(format!("{key}={value}").into_bytes()))).collect()

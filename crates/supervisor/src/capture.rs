@@ -137,8 +137,8 @@ impl Capture {
     /// Writes what was held into a log in `dir`, and all that comes from now on. A log that cannot be
     /// made is a failure of the log and of nothing else.
     pub fn open_log(&mut self, dir: &Dir, line: &str) {
-        let mut log = LogWriter::create(dir, line, self.cap)
-            .unwrap_or_else(|failure| LogWriter::failed(dir, self.cap, failure));
+        let mut log =
+            LogWriter::create(dir, line, self.cap).unwrap_or_else(|failure| LogWriter::failed(dir, self.cap, failure));
         if self.separate {
             match IndexWriter::create(dir) {
                 Ok(index) => self.index = Some(index),

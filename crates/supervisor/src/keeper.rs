@@ -14,6 +14,7 @@ use std::time::Duration;
 use outlast_core::ending::{BY_OWNER_GONE, BY_SESSION_END, Fact};
 use outlast_core::id::CommandId;
 use outlast_core::record::{ExitRecord, LINGER_MS, Ownership};
+use outlast_host::crash;
 use outlast_host::door::Listener;
 use outlast_host::frame::Channel;
 use outlast_host::lock::Lock;
@@ -81,7 +82,8 @@ impl Keeper {
         let tell = |error: rustix::io::Errno| error.to_string();
         prctl::set_child_subreaper().map_err(tell)?;
         let poll = Poll::new().map_err(tell)?;
-        let signals = signals::block_and_signalfd(&[Signal::CHILD, Signal::TERM, Signal::HUP, Signal::INT]).map_err(tell)?;
+        let signals =
+            signals::block_and_signalfd(&[Signal::CHILD, Signal::TERM, Signal::HUP, Signal::INT]).map_err(tell)?;
         signals::ignore(Signal::XFSZ).map_err(tell)?;
         poll.add(&signals, SIGNALS, Interest::Read).map_err(tell)?;
         if let Some((door, _)) = &door {
@@ -215,6 +217,7 @@ impl Keeper {
 
     /// Takes the door away and looks once more: who knocked meanwhile is served. True if nobody did.
     fn leave(&mut self) -> bool {
+        crash::point("keeper.leaving");
         let Some((door, _)) = &self.door else { return true };
         if let Some(dir) = self.context.dir() {
             // If the door cannot be taken away a later keeper takes its place.

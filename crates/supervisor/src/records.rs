@@ -40,7 +40,12 @@ pub struct Records {
 }
 
 /// Makes everything but the log and the status, under a name that nobody looks at.
-pub fn build(session: &SessionDir, request: &Request, program: &OsText, me: &ProcessMark) -> Result<Unpublished, String> {
+pub fn build(
+    session: &SessionDir,
+    request: &Request,
+    program: &OsText,
+    me: &ProcessMark,
+) -> Result<Unpublished, String> {
     let tell = |error: FileError| error.to_string();
     let new = session.new_command(request.id).map_err(tell)?;
     match fill(session, &new, request, program, me) {
@@ -62,7 +67,8 @@ fn fill(
 ) -> Result<Kept, String> {
     let tell = |error: FileError| error.to_string();
     let dir = new.command();
-    let lease = dir.try_lease(me).map_err(tell)?.ok_or_else(|| format!("{} is leased already", dir.path().display()))?;
+    let lease =
+        dir.try_lease(me).map_err(tell)?.ok_or_else(|| format!("{} is leased already", dir.path().display()))?;
     let length = request.argv.iter().map(|text| text.0.len()).sum::<usize>() + request.cwd.0.len();
     let size = u32::try_from(EXIT_SPACE + 2 * length).unwrap_or(u32::MAX);
     let space = Some(dir.reserve_exit(size).map_err(tell)?);

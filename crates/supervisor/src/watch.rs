@@ -15,6 +15,7 @@ use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{Lifetime, OsText, Request};
 use outlast_core::wire::{DemotedBy, FromOwnKeeper, FromSupervisor};
 use outlast_host::clock;
+use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::sys::{reap, signals};
 use rustix::process::Signal;
@@ -256,6 +257,7 @@ impl Watch<'_> {
                 self.reaped = true;
                 self.ended_at_ms = Some(clock::unix_ms());
                 let _ = self.post.poll.remove(&self.pidfd);
+                crash::point("supervisor.reaped");
                 let fact = fact_of(status);
                 self.step(Event::LeaderReaped { fact, tree_left: reap::has_children() });
             }
@@ -299,6 +301,7 @@ impl Watch<'_> {
                 Action::Signal => {
                     self.note_limit();
                     self.signals_sent += 1;
+                    crash::point("supervisor.signalling");
                     self.tree().signal(self.first_signal);
                 }
                 Action::Sweep => {

@@ -57,7 +57,8 @@ use Action::{Close, Demote, Record, Signal, Sweep};
 /// Covers: B1, A1
 #[test]
 fn b1_whichever_is_seen_first_wins() {
-    let life = check(&request(), &[(50, Event::Tick, &[]), (60, exit(0, false), &[Record, Close]), (100, Event::Tick, &[])]);
+    let life =
+        check(&request(), &[(50, Event::Tick, &[]), (60, exit(0, false), &[Record, Close]), (100, Event::Tick, &[])]);
     assert!(!life.is_demoted());
     let by = DemotedBy::Grace;
     let life = check(&request(), &[(100, Event::Tick, &[Demote(by)]), (101, exit(3, false), &[Record, Close])]);
@@ -187,7 +188,12 @@ fn p1_every_byte_starts_the_idle_limit_anew_and_the_first_clock_wins() {
     limited.limits = Limits { wall_ms: Some(900), idle_ms: Some(400), ..Limits::default() };
     let life = check(
         &limited,
-        &[(300, Event::Output, &[]), (600, Event::Tick, &[]), (700, Event::Tick, &[Signal]), (701, exit(0, false), &[Record, Close])],
+        &[
+            (300, Event::Output, &[]),
+            (600, Event::Tick, &[]),
+            (700, Event::Tick, &[Signal]),
+            (701, exit(0, false), &[Record, Close]),
+        ],
     );
     assert_eq!(life.end(None), Some(End::TimedOut { clock: Clock::Idle, fact: Some(Fact::Exited(0)) }));
     let mut life = Life::begin(&limited, Duration::ZERO);

@@ -28,7 +28,7 @@ pub struct LeaderPlan<'a> {
     pub stderr: BorrowedFd<'a>,
     /// The directory of the cgroup to be born in.
     pub cgroup: Option<BorrowedFd<'a>>,
-    /// Limits, soft and hard alike; one above the inherited hard limit becomes that limit.
+    /// Limits, soft and hard alike (processor time: a second more for the hard one); one above the inherited hard limit becomes that limit.
     pub rlimits: Vec<(Resource, u64)>,
     /// How readily the kernel picks the command when memory runs out (-1000 to 1000); never less readily
     /// than this process. A help only: where it cannot be set, the command starts all the same.
@@ -298,8 +298,12 @@ impl<'a> Prepared<'a> {
     fn limit(&self) -> Result<(), Errno> {
         for &(resource, value) in &self.plan.rlimits {
             let hard = rustix::process::getrlimit(resource).maximum;
-            let value = Some(hard.map_or(value, |hard| value.min(hard)));
-            rustix::process::setrlimit(resource, Rlimit { current: value, maximum: value })?;
+            let value = hard.map_or(value, |hard| value.min(hard));
+            // At the hard limit of processor time the kernel sends KILL, which nobody could attribute
+            // (setrlimit(2)): the second above lets it send XCPU first.
+            let slack = u64::from(resource == Resource::Cpu && hard.is_none_or(|hard| hard > value));
+            let limit = Rlimit { current: Some(value), maximum: Some(value + slack) };
+            rustix::process::setrlimit(resource, limit)?;
         }
         Ok(())
     }

@@ -31,6 +31,9 @@ fn await_events(leaf: &Leaf, mut done: impl FnMut() -> bool) {
 
 #[test]
 fn q1_leaf_is_killed_in_one_stroke() {
+    if !crate::stage::alone() {
+        return;
+    }
     let Some(leaf) = leaf("kill") else { return };
     assert_eq!(leaf.populated(), Ok(false));
     let mut stage = Stage::new();
@@ -60,6 +63,9 @@ fn q1_leaf_is_killed_in_one_stroke() {
 
 #[test]
 fn leaf_tells_what_it_has() {
+    if !crate::stage::alone() {
+        return;
+    }
     let Some(leaf) = leaf("facts") else { return };
     let controllers = leaf.controllers().expect("readable");
     for (name, events, set) in [

@@ -9,6 +9,9 @@ use rustix::process::Signal;
 
 #[test]
 fn handle_opens_the_same_process_until_it_is_reaped() {
+    if !crate::stage::alone() {
+        return;
+    }
     let stage = Stage::new();
     let tree = stage.shell("exec sleep 1000");
     let Some(handle) = pidfd::handle(&tree.0.pidfd).expect("ask") else {
@@ -27,6 +30,9 @@ fn handle_opens_the_same_process_until_it_is_reaped() {
 
 #[test]
 fn l16_mark_is_alive_until_its_process_ends() {
+    if !crate::stage::alone() {
+        return;
+    }
     let stage = Stage::new();
     let tree = stage.shell("exec sleep 1000");
     let with_handle = mark::mark_of(tree.0.pid).expect("look").expect("alive");
@@ -53,6 +59,9 @@ fn l16_mark_is_alive_until_its_process_ends() {
 
 #[test]
 fn l16_another_process_with_the_number_is_not_meant() {
+    if !crate::stage::alone() {
+        return;
+    }
     let stage = Stage::new();
     let tree = stage.shell("exec sleep 1000");
     let mut reused = mark::mark_of(tree.0.pid).expect("look").expect("alive");
@@ -71,6 +80,9 @@ fn l16_another_process_with_the_number_is_not_meant() {
 
 #[test]
 fn f4_stored_mark_of_a_reaped_leader_still_reaches_its_group() {
+    if !crate::stage::alone() {
+        return;
+    }
     prctl::set_child_subreaper().expect("subreaper");
     let mut stage = Stage::new();
     let tree = stage.shell("sleep 1000 & echo $!; read x; exit 3");
@@ -93,6 +105,9 @@ fn f4_stored_mark_of_a_reaped_leader_still_reaches_its_group() {
 
 #[test]
 fn number_of_a_thread_is_no_process() {
+    if !crate::stage::alone() {
+        return;
+    }
     let (tell, told) = std::sync::mpsc::channel::<u32>();
     let (keep, kept) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::spawn(move || {

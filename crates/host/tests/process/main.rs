@@ -1,6 +1,6 @@
 //! Real processes, one test process per test: starting, signalling, marking, sweeping.
 //!
-//! They need nextest, which gives each its own process: some reap every child of theirs.
+//! Some reap every child of theirs, so each runs in a process of its own, whatever runs the tests.
 #![allow(clippy::print_stdout, reason = "a skipped test says why")]
 #![allow(
     clippy::disallowed_methods,

@@ -8,6 +8,9 @@ use rustix::process::Signal;
 
 #[test]
 fn f4_group_is_signalled_through_its_reaped_leader() {
+    if !crate::stage::alone() {
+        return;
+    }
     prctl::set_child_subreaper().expect("subreaper");
     let mut stage = Stage::new();
     let tree = stage.shell("sleep 1000 & echo $!; exit 3");
@@ -33,6 +36,9 @@ fn f4_group_is_signalled_through_its_reaped_leader() {
 
 #[test]
 fn exit_is_known_to_a_stranger_after_the_reap() {
+    if !crate::stage::alone() {
+        return;
+    }
     let mut stage = Stage::new();
     let tree = stage.shell("exec 3<&0; sh -c 'read x; exit 7' <&3 & echo $!; wait; read y");
     let pid = stage.line().parse().expect("pid");
@@ -50,6 +56,9 @@ fn exit_is_known_to_a_stranger_after_the_reap() {
 
 #[test]
 fn p6_stopped_is_not_ended() {
+    if !crate::stage::alone() {
+        return;
+    }
     let mut stage = Stage::new();
     let tree = stage.shell("echo up; read x; exit 5");
     assert_eq!(stage.line(), "up");
@@ -64,6 +73,9 @@ fn p6_stopped_is_not_ended() {
 
 #[test]
 fn core_dump_keeps_its_signal() {
+    if !crate::stage::alone() {
+        return;
+    }
     let stage = Stage::new();
     let status = stage.shell("ulimit -c 0; kill -SEGV $$").wait();
     assert_eq!((status.code(), status.signal(), status.dumped_core()), (None, Some(11), false));

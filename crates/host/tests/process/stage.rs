@@ -11,6 +11,24 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Stderr, Write};
 use std::process::Command;
 
+/// True in a process that runs this one test; elsewhere such a process is made, and must pass.
+///
+/// Tests that reap every child of theirs cannot share a process. nextest gives each its own.
+pub fn alone() -> bool {
+    const ALONE: &str = "OUTLAST_TEST_ALONE";
+    let thread = std::thread::current();
+    let shared = thread.name().filter(|name| *name != "main");
+    let Some(name) = shared.filter(|_| ["NEXTEST", ALONE].iter().all(|key| std::env::var_os(key).is_none())) else {
+        return true;
+    };
+    let own = std::env::current_exe().expect("own path");
+    let test = Command::new(own).args([name, "--exact", "--nocapture"]).env(ALONE, "1").output().expect("start");
+    let told = String::from_utf8_lossy(&test.stdout).into_owned() + &String::from_utf8_lossy(&test.stderr);
+    assert!(test.status.success(), "{told}");
+    print!("{told}");
+    false
+}
+
 /// The descriptors that a leader needs, with pipes at its stdin and its stdout.
 pub struct Stage {
     cwd: OwnedFd,

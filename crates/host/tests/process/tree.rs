@@ -8,6 +8,9 @@ use rustix::process::Signal;
 
 #[test]
 fn q1_nothing_gets_out_of_a_subreapers_reach() {
+    if !crate::stage::alone() {
+        return;
+    }
     prctl::set_child_subreaper().expect("subreaper");
     let mut stage = Stage::new();
     let up = "sh -c 'echo up; exec sleep 1000'";
@@ -36,6 +39,9 @@ fn q1_nothing_gets_out_of_a_subreapers_reach() {
 
 #[test]
 fn descendants_come_nearest_first_and_without_zombies() {
+    if !crate::stage::alone() {
+        return;
+    }
     let mut stage = Stage::new();
     let tree =
         stage.shell("sh -c 'echo up; read x; exit' & sh -c 'sleep 1000 & echo $!; exec sleep 1000' & exec sleep 1001");
@@ -51,6 +57,9 @@ fn descendants_come_nearest_first_and_without_zombies() {
 
 #[test]
 fn processes_are_described() {
+    if !crate::stage::alone() {
+        return;
+    }
     let mut stage = Stage::new();
     let mut plan = stage.plan("/bin/sh", &["-c", "echo up; read x", "two words", "äöü"]);
     let value = format!("yes-{}", std::process::id());

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use outlast_core::id::SessionId;
 use outlast_core::record::SessionRecord;
 use outlast_core::wire::FromKeeper;
+use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::lock::Lock;
 use outlast_host::store::session::SessionDir;
@@ -48,6 +49,7 @@ fn keep(session: &Path) -> Result<(), String> {
     let first = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3).map_err(tell)?;
     // The process that was started ends here, so that its parent can reap it at once.
     fork::detach().map_err(tell)?;
+    crash::point("keeper.born");
     descriptors::close_all_but(&mut [first.as_raw_fd()]);
     let context = Context::new(None)?;
     for standard in 0..3 {
@@ -93,9 +95,11 @@ fn open(mut context: Context, path: &Path, mut first: Channel) -> Result<Option<
     }
     match take_session(path) {
         Ok(Some((dir, record, lock))) => {
+            crash::point("keeper.locked");
             let orphans = dir.has_door();
             let door = dir.bind_door();
             context.session = Some((dir, record));
+            crash::point("keeper.listening");
             match door {
                 Ok(door) => Keeper::new(context, first, Some((door, lock)), Some(orphans)).map(Some),
                 Err(error) => fail(&mut first, error.to_string()),

@@ -6,6 +6,7 @@ use outlast_core::ending::Fact;
 use outlast_core::id::CommandId;
 use outlast_core::record::ExitRecord;
 use outlast_core::wire::{FromOwnKeeper, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
+use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::mark;
 use outlast_host::store::aliases;
@@ -107,6 +108,7 @@ impl Keeper {
         let spare = self.charges.values_mut().find(|charge| !charge.assigned && !charge.dismissed);
         let Some(spare) = spare else { return self.fork_charge(Some(channel)) };
         spare.assigned = true;
+        crash::point("keeper.assigning");
         let sent = spare.link.send_json_with(&FromOwnKeeper::Assign, vec![channel.into_fd()]);
         if sent.is_err() {
             // Dead: the channel closed with it, and the caller starts again.
@@ -152,13 +154,16 @@ impl Keeper {
         match forked {
             Ok(((_, theirs), Forked::Child)) => Some((theirs, first)),
             Ok(((ours, _), Forked::Parent { pid, pidfd: _ })) => {
+                crash::point("keeper.forked");
                 self.take_charge(Charge::new(ours, pid, true, first.is_some()));
                 None
             }
             Err(error) => {
                 if let Some(mut channel) = first {
-                    let reason = format!("the machine refused a new process: {error}; end something or raise its limits");
-                    let refused = FromSupervisor::Refused { refusal: Refusal::Machine, reason, running: self.running() };
+                    let reason =
+                        format!("the machine refused a new process: {error}; end something or raise its limits");
+                    let refused =
+                        FromSupervisor::Refused { refusal: Refusal::Machine, reason, running: self.running() };
                     let _ = channel.send_json(&refused);
                 }
                 None
@@ -247,6 +252,7 @@ impl Keeper {
         let _ = self.poll.remove(&charge.link);
         if let (true, Some(draft)) = (charge.assigned, charge.draft) {
             let fact = draft.leader.as_ref().and_then(|leader| self.fallen.remove(&leader.pid));
+            crash::point("keeper.bereft");
             self.vacant.push(Vacant {
                 draft,
                 materialised: charge.materialised,

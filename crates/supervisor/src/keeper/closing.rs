@@ -6,6 +6,7 @@ use outlast_core::delivery::Subject;
 use outlast_core::record::{ClosedRecord, Discarded, ExitRecord, TraceLine, schema};
 use outlast_core::wire::FromKeeper;
 use outlast_host::clock;
+use outlast_host::crash;
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::{aliases, ledger, trace};
 
@@ -73,6 +74,7 @@ impl Keeper {
         let Some(closing) = self.closing.take() else { return };
         self.closed = true;
         let report = self.report(&closing);
+        crash::point("keeper.closed");
         for number in closing.visitors {
             self.say(number, &FromKeeper::Closed { report: Box::new(report.clone()) });
         }
@@ -85,8 +87,13 @@ impl Keeper {
         if let Ok(Some(closed)) = session.closed() {
             return closed.record;
         }
-        let unwinding: Vec<_> =
-            self.charges.values().filter(|charge| charge.is_running()).filter_map(|charge| charge.command()).map(|draft| draft.id).collect();
+        let unwinding: Vec<_> = self
+            .charges
+            .values()
+            .filter(|charge| charge.is_running())
+            .filter_map(|charge| charge.command())
+            .map(|draft| draft.id)
+            .collect();
         let mut commands: Vec<Discarded> = Vec::new();
         for draft in &closing.running {
             let state = if unwinding.contains(&draft.id) { "unwinding" } else { "running" };
@@ -96,6 +103,7 @@ impl Keeper {
         commands.extend(untold(&session, &commands));
         commands.sort_by_key(|command| command.id);
         let report = self.closed_record(closing, commands);
+        crash::point("keeper.closing");
         // Ending twice is the same as once: the first report stands.
         let _ = session.write_closed(&report);
         for command in report.commands.iter().filter(|command| command.state != "detached") {

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use outlast_core::ending::{BY_SESSION_END, BY_SUPERVISOR_LOST, End, Fact};
 use outlast_core::record::{ExitRecord, Phase, StatusRecord};
 use outlast_host::cgroup::Leaf;
+use outlast_host::crash;
 use outlast_host::proc::{self, Stat};
 use outlast_host::store::aliases;
 use outlast_host::store::command::CommandDir;
@@ -144,6 +145,7 @@ impl Keeper {
 
     fn finish(&mut self, vacant: &Vacant) {
         let mut exit = vacant.final_record();
+        crash::point("keeper.finishing");
         let kept = self.context.dir().cloned().map(|session| write(&session, vacant, &mut exit));
         let kept = match kept {
             Some(Ok(())) => true,
@@ -153,6 +155,7 @@ impl Keeper {
             }
             None => false,
         };
+        crash::point("keeper.finished");
         self.finished.insert(exit.id, (!kept).then_some(exit));
     }
 }

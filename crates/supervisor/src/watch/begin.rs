@@ -5,6 +5,7 @@ use outlast_core::lifecycle::Life;
 use outlast_core::record::{ExitRecord, ProcessMark, schema};
 use outlast_core::request::{OsText, Request, to_hex};
 use outlast_core::wire::{DemotedBy, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
+use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::sys::pidfd;
 use outlast_host::sys::spawn::Leader;
@@ -27,7 +28,9 @@ pub fn begin<'a>(post: &'a mut Post, channel: Channel) -> Option<Watch<'a>> {
         clients.remove(&post.poll, caller);
         return None;
     };
+    crash::point("supervisor.accepting");
     clients.say(caller, &FromSupervisor::Accepted { supervisor: post.me.clone() });
+    crash::point("supervisor.accepted");
     match start(post, &request) {
         Ok(started) => Some(watch(post, request, clients, caller, started)),
         Err(answer) => {
@@ -73,6 +76,7 @@ fn start(post: &mut Post, request: &Request) -> Result<Started, FromSupervisor> 
         false => None,
     };
     post.tell_keeper(&ToOwnKeeper::Begun { draft: Box::new(draft(request, &program, "subreaper")) });
+    crash::point("supervisor.begun");
     let mut limits_left = request.limits.clone();
     post.cage = match post.cage.take() {
         Some(cage) => cage.renew(post.context.cgroups.as_ref()),
@@ -84,7 +88,10 @@ fn start(post: &mut Post, request: &Request) -> Result<Started, FromSupervisor> 
     let (at, at_ms) = (clock::monotonic(), clock::unix_ms());
     let leaf = post.cage.as_ref().map(|cage| cage.leaf().fd());
     match prepared.start(request, &post.context.null, leaf.as_ref()) {
-        Ok(born) => Ok(Started { born, program, unpublished, at, at_ms, limits_left }),
+        Ok(born) => {
+            crash::point("supervisor.spawned");
+            Ok(Started { born, program, unpublished, at, at_ms, limits_left })
+        }
         Err(failed) => {
             if let Some(unpublished) = unpublished {
                 unpublished.discard();
@@ -97,7 +104,9 @@ fn start(post: &mut Post, request: &Request) -> Result<Started, FromSupervisor> 
 fn records_for_background(post: &Post, request: &Request, program: &OsText) -> Result<Unpublished, FromSupervisor> {
     let refused = |reason: String| FromSupervisor::Refused { refusal: Refusal::NoRecords, reason, running: Vec::new() };
     let Some(session) = post.context.dir() else {
-        return Err(refused("a background start needs records, and there is no session directory to put them in".into()));
+        return Err(refused(
+            "a background start needs records, and there is no session directory to put them in".into(),
+        ));
     };
     records::build(session, request, program, &post.me).map_err(refused)
 }
@@ -245,6 +254,7 @@ impl Watch<'_> {
             let _ = client.channel.send_json_with(&started, fds);
         }
         self.tell_draft();
+        crash::point("supervisor.started");
         if let Some(unpublished) = unpublished {
             self.publish(unpublished, Some(DemotedBy::Background));
         }

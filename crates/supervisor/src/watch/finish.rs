@@ -8,6 +8,7 @@ use outlast_core::names::{PROCESS_CHARACTERS, shorten};
 use outlast_core::notice::{Bound, limit_sentence};
 use outlast_core::record::{ExitRecord, Fate, Survivor};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToOwnKeeper};
+use outlast_host::crash;
 use outlast_host::sys::reap;
 use outlast_host::{clock, proc};
 
@@ -24,6 +25,7 @@ impl Watch<'_> {
     pub(super) fn record(&mut self) {
         let alive = reap::has_children();
         self.drain(alive);
+        crash::point("supervisor.drained");
         let survivors = self.name_survivors(alive);
         if !survivors.is_empty() && self.records.is_none() {
             self.records_for_survivors();
@@ -32,15 +34,19 @@ impl Watch<'_> {
             self.capture.close();
         }
         let mut exit = self.final_record(survivors);
+        crash::point("supervisor.exit-writing");
         if let Some(records) = &mut self.records
             && let Err(error) = records.write_exit(&exit)
         {
             exit.errors.push(format!("the end could not be recorded: {error}"));
             self.errors.push(error);
         }
+        crash::point("supervisor.exit-written");
         self.exit = Some(exit.clone());
         self.post.tell_keeper(&ToOwnKeeper::Recorded);
+        crash::point("supervisor.telling");
         self.tell_end(exit);
+        crash::point("supervisor.told");
     }
 
     /// Reads what is in the pipes; all of it where nobody is left to write.
@@ -137,7 +143,11 @@ impl Watch<'_> {
         let whole = self.request.line();
         let found = proc::descendants(std::process::id()).unwrap_or_default();
         let lines = found.iter().filter_map(|stat| proc::cmdline(stat.pid, 4 * PROCESS_CHARACTERS).ok().flatten());
-        lines.filter(|line| *line != whole && !line.is_empty()).take(8).map(|line| shorten(&line, PROCESS_CHARACTERS)).collect()
+        lines
+            .filter(|line| *line != whole && !line.is_empty())
+            .take(8)
+            .map(|line| shorten(&line, PROCESS_CHARACTERS))
+            .collect()
     }
 
     /// The held output to the caller of a command without records, then the end to everyone.
@@ -196,7 +206,9 @@ impl Watch<'_> {
         let number = self.exit.as_ref().and_then(|exit| exit.end.exit_code());
         if self.records.is_some() {
             self.publish_status(true);
+            crash::point("supervisor.closing");
             self.capture.finish(number);
+            crash::point("supervisor.closed");
             self.publish_status(false);
         }
         let output = self.capture.output();

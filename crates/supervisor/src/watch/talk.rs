@@ -185,7 +185,9 @@ impl Watch<'_> {
 
     /// One signal to the command's group, which is not a stop.
     fn send_signal(&mut self, signal: i32) -> Option<String> {
-        let Some(signal) = Signal::from_named_raw(signal) else { return Some(format!("{signal} is no signal that can be sent")) };
+        let Some(signal) = Signal::from_named_raw(signal) else {
+            return Some(format!("{signal} is no signal that can be sent"));
+        };
         if self.reaped {
             return Some(format!("{} has ended", self.request.id));
         }

@@ -4,6 +4,7 @@ use outlast_core::lifecycle::Life;
 use outlast_core::record::{ExitRecord, StatusRecord, TraceLine, schema};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToOwnKeeper};
 use outlast_host::clock;
+use outlast_host::crash;
 use outlast_host::store::trace;
 
 use super::begin::draft;
@@ -51,6 +52,7 @@ impl Watch<'_> {
     /// Writes log and status, puts the records in place and tells it; with `by` as a demotion.
     pub(super) fn publish(&mut self, unpublished: Unpublished, by: Option<DemotedBy>) {
         let dir = unpublished.dir().clone();
+        crash::point("supervisor.built");
         if by.is_some() {
             self.demoted_at_ms = Some(clock::unix_ms());
         }
@@ -58,6 +60,7 @@ impl Watch<'_> {
         if let Err(error) = dir.write_status(&self.status(true)) {
             self.errors.push(error.to_string());
         }
+        crash::point("supervisor.logged");
         match unpublished.publish() {
             Ok(records) => {
                 if let Err(error) = self.post.poll.add(&records.door, DOOR, Interest::Read) {
@@ -65,6 +68,7 @@ impl Watch<'_> {
                 }
                 let told = FromSupervisor::Materialised { alias: records.alias, output: self.capture.output() };
                 self.records = Some(records);
+                crash::point("supervisor.published");
                 self.say_caller(&told);
             }
             Err(reason) => {
@@ -84,8 +88,10 @@ impl Watch<'_> {
     fn demoted(&mut self, by: DemotedBy) {
         let at_ms = *self.demoted_at_ms.get_or_insert_with(clock::unix_ms);
         self.trace_demotion(by);
+        crash::point("supervisor.traced");
         self.publish_status(true);
         self.tell_draft();
+        crash::point("supervisor.demoted");
         let Some(records) = &self.records else { return };
         let told = FromSupervisor::Demoted { alias: records.alias, at_ms, by, errors: self.all_errors() };
         self.say_caller(&told);
@@ -148,8 +154,7 @@ impl Watch<'_> {
 
     /// Tells the keeper what it needs to finish the record should this process vanish.
     pub(super) fn tell_draft(&mut self) {
-        let message =
-            ToOwnKeeper::Changed { draft: Box::new(self.draft_now()), materialised: self.records.is_some() };
+        let message = ToOwnKeeper::Changed { draft: Box::new(self.draft_now()), materialised: self.records.is_some() };
         self.post.tell_keeper(&message);
     }
 

@@ -1,0 +1,115 @@
+//! What all verbs need: the runtime, and who is meant by the ids that were given.
+
+use outlast::{Command, Runtime, Session};
+use outlast_core::id::{Selector, SessionId};
+use outlast_core::names::{NameField, check_name};
+
+use super::Scope;
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::output::Printer;
+
+/// The surroundings of one call.
+pub struct Context {
+    /// What the surroundings say.
+    pub config: Config,
+    /// Where answers go.
+    pub printer: Printer,
+    /// The state directory.
+    pub runtime: Runtime,
+}
+
+impl Context {
+    /// Opens the state directory that the configuration names.
+    pub fn new(config: Config, printer: Printer) -> Result<Context, Failure> {
+        let mut settings = outlast::Config::new(&config.state_dir);
+        settings.search = config.path();
+        let runtime = Runtime::open(settings)?;
+        Ok(Context { config, printer, runtime })
+    }
+
+    /// The session that was named, by an option or by the environment.
+    fn named(&self, scope: &Scope) -> Result<Option<SessionId>, Failure> {
+        let Some(name) = scope.session.as_ref().or(self.config.session.as_ref()) else { return Ok(None) };
+        parse_session(name).map(Some)
+    }
+
+    /// The session that is meant, made on first use where none was named.
+    pub async fn session_or_new(&self, scope: &Scope) -> Result<Session, Failure> {
+        match self.named(scope)? {
+            Some(id) => Ok(self.runtime.open_session(&id).await?),
+            None => Ok(self.runtime.session_for(self.config.anchor()).await?),
+        }
+    }
+
+    /// The session that is meant; none where none was named and none was made yet.
+    pub async fn session_if_any(&self, scope: &Scope) -> Result<Option<Session>, Failure> {
+        match self.named(scope)? {
+            Some(id) => Ok(Some(self.runtime.open_session(&id).await?)),
+            None => Ok(self.runtime.find_session_for(self.config.anchor()).await?),
+        }
+    }
+
+    /// The session that is meant; unknown where there is none yet.
+    pub async fn session(&self, scope: &Scope) -> Result<Session, Failure> {
+        self.session_if_any(scope).await?.ok_or_else(|| self.no_session())
+    }
+
+    /// There is no session that an id without one could be of.
+    pub fn no_session(&self) -> Failure {
+        let pid = self.config.anchor();
+        let state = self.config.state_dir.display();
+        Failure::Unknown(format!(
+            "no session is anchored on process {pid} in {state}; name one with --session (`outlast session list`)"
+        ))
+    }
+
+    /// The command that a name means: a whole id in any session, anything else in the one that is meant.
+    pub async fn command(&self, scope: &Scope, name: &str) -> Result<Command, Failure> {
+        let selector: Selector = name.parse().map_err(|error| unknown_name(name, &error))?;
+        let session = match selector {
+            // A whole id needs no session, so that it answers from anywhere.
+            Selector::Full(id) => self.runtime.find_command(&id).await?,
+            Selector::Alias(_) | Selector::Prefix(_) => {
+                self.session_if_any(scope).await?.ok_or_else(|| {
+                    let pid = self.config.anchor();
+                    Failure::Unknown(format!("{name}; no session is anchored on process {pid}, name one with --session"))
+                })?
+            }
+        };
+        Ok(session.command(name).await?)
+    }
+
+    /// Whoever is spoken for.
+    pub fn consumer(&self, given: Option<&str>) -> Result<String, Failure> {
+        let name = given.unwrap_or(&self.config.consumer);
+        check_name(NameField::Consumer, name).map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(name.to_owned())
+    }
+}
+
+/// A name that cannot be one is unknown as much as one that nobody has.
+fn unknown_name(name: &str, error: &outlast_core::id::IdError) -> Failure {
+    let shown = outlast_core::names::shorten(name, 80);
+    Failure::Unknown(format!("{shown}; it is not {}", error.expected))
+}
+
+/// Reads the id of a session; anything else is a mistake in the arguments and nothing is looked up.
+pub fn parse_session(name: &str) -> Result<SessionId, Failure> {
+    name.parse().map_err(|error: outlast_core::id::IdError| Failure::Usage(error.to_string()))
+}
+
+/// Parses a duration for clap.
+pub fn duration(text: &str) -> Result<std::time::Duration, outlast_core::units::UnitError> {
+    outlast_core::units::parse_duration(text)
+}
+
+/// Parses a size for clap, in bytes.
+pub fn size(text: &str) -> Result<u64, outlast_core::units::UnitError> {
+    outlast_core::units::parse_size(text)
+}
+
+/// Parses a signal for clap.
+pub fn signal(text: &str) -> Result<i32, String> {
+    outlast_core::ending::signal_number(text).ok_or_else(|| "not a signal (examples: INT, SIGHUP, RTMIN+1, 9)".to_owned())
+}

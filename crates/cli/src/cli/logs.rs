@@ -1,0 +1,131 @@
+//! `outlast logs`: the output of a command, readable or raw, once or as it comes.
+
+mod reader;
+
+use clap::{Args, ValueEnum};
+use outlast::{Command, Piece, ReadOptions, Stream};
+use outlast_core::text::excerpt::Grep;
+
+use super::{Context, Scope};
+use crate::exit::{self, Answer, Failure};
+use reader::Reader;
+
+/// Prints the output of a command
+#[derive(Args)]
+#[command(after_help = "\
+Offsets count bytes of the output, as status and --json show them. Without --raw the text is cleaned:
+no escape sequences, the last frame of a redrawn line, runs of equal lines counted (not with -f).
+
+Examples:
+  outlast logs w1 --tail 20
+  outlast logs w1 -f                          until nothing more is captured
+  outlast logs w1 --offset 16384 --bytes 4096 --raw
+  outlast logs w1 --grep 'error|warning'")]
+pub struct LogsArgs {
+    /// Id, alias, or the beginning of an id
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Go on as output comes, until capture ends
+    #[arg(short, long, conflicts_with_all = ["head", "bytes"])]
+    follow: bool,
+    /// Only the last N lines
+    #[arg(long, value_name = "N", conflicts_with_all = ["head", "offset", "bytes"])]
+    tail: Option<u64>,
+    /// Only the first N lines
+    #[arg(long, value_name = "N", conflicts_with_all = ["offset", "bytes"])]
+    head: Option<u64>,
+    /// Begin at this byte; the next offset is said on standard error
+    #[arg(long, value_name = "N")]
+    offset: Option<u64>,
+    /// At most so many bytes; the next offset is said on standard error
+    #[arg(long, value_name = "N")]
+    bytes: Option<u64>,
+    /// Only lines that match this regular expression
+    #[arg(long, value_name = "RE", conflicts_with = "raw")]
+    grep: Option<String>,
+    /// Only this stream, of a command started with --streams separate
+    #[arg(long, value_name = "S")]
+    stream: Option<StreamName>,
+    /// The bytes as they came and nothing else
+    #[arg(long, conflicts_with = "timestamps")]
+    raw: bool,
+    /// Put the time before each line, for a command started with --streams separate
+    #[arg(long)]
+    timestamps: bool,
+    #[command(flatten)]
+    scope: Scope,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum StreamName {
+    Stdout,
+    Stderr,
+}
+
+impl From<StreamName> for Stream {
+    fn from(name: StreamName) -> Stream {
+        match name {
+            StreamName::Stdout => Stream::Stdout,
+            StreamName::Stderr => Stream::Stderr,
+        }
+    }
+}
+
+/// Prints output.
+pub async fn logs(args: LogsArgs, context: &Context) -> Answer {
+    let grep = args.grep.as_deref().map(Grep::new).transpose();
+    let grep = grep.map_err(|error| Failure::Usage(error.to_string()))?;
+    let command = context.command(&args.scope, &args.id).await?;
+    let mut reader = Reader::new(context.printer, args.raw, args.timestamps, grep);
+    if args.follow { follow(&args, &command, &mut reader).await } else { read(&args, &command, &mut reader, context).await }
+}
+
+async fn read(args: &LogsArgs, command: &Command, reader: &mut Reader, context: &Context) -> Answer {
+    let options = ReadOptions {
+        offset: args.offset.unwrap_or(0),
+        bytes: args.bytes,
+        tail_lines: args.tail,
+        head_lines: args.head,
+        stream: args.stream.map(Stream::from),
+    };
+    reader.starts_inside(args.offset.is_some_and(|offset| offset > 0));
+    reader.counts_equal_lines();
+    let mut reading = command.read(options).await?;
+    while let Some(piece) = reading.next().await? {
+        reader.take(piece)?;
+    }
+    reader.finish(args.bytes.is_some())?;
+    if args.offset.is_some() || args.bytes.is_some() {
+        context.printer.say(&format!("next offset {}", reading.next_offset()));
+    }
+    if let Some(problem) = reading.problem() {
+        context.printer.say(problem);
+    }
+    Ok(exit::DONE)
+}
+
+async fn follow(args: &LogsArgs, command: &Command, reader: &mut Reader) -> Answer {
+    let from = match args.tail {
+        Some(lines) => command.tail_offset(lines).await?,
+        None => args.offset.unwrap_or(0),
+    };
+    reader.starts_inside(from > 0 && args.tail.is_none());
+    let wanted = args.stream.map(Stream::from);
+    let mut follower = command.follow(from).await?;
+    while let Some(piece) = follower.next().await? {
+        match (&piece, wanted) {
+            (Piece::Bytes { stream: Stream::Merged, .. }, Some(_)) => return Err(merged("--stream")),
+            (Piece::Bytes { stream, .. }, Some(wanted)) if *stream != wanted => {}
+            _ => reader.take(piece)?,
+        }
+    }
+    reader.finish(false)?;
+    Ok(exit::DONE)
+}
+
+/// What needs the index of separate streams was asked of a command that has none.
+fn merged(option: &str) -> Failure {
+    Failure::Refused(format!(
+        "{option} needs the index that only --streams separate keeps, and this command has merged streams"
+    ))
+}

@@ -1,0 +1,191 @@
+//! The command line: its definition, and one file for each verb.
+
+mod context;
+mod signals;
+mod run;
+mod ps;
+mod status;
+mod logs;
+mod wait;
+mod stop;
+mod send;
+mod inbox;
+mod session;
+mod trace;
+mod gc;
+mod doctor;
+mod generate;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::Config;
+use crate::exit::{self, Answer, Failure};
+use crate::output::Printer;
+use context::Context;
+
+/// Runs shell commands that never block their caller, are never lost and leave nothing behind.
+#[derive(Parser)]
+#[command(name = "outlast", version, after_help = exit::TABLE, disable_help_subcommand = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Run(run::RunArgs),
+    Ps(ps::PsArgs),
+    Status(status::StatusArgs),
+    Logs(logs::LogsArgs),
+    Wait(wait::WaitArgs),
+    Stop(stop::StopArgs),
+    Send(send::SendArgs),
+    Inbox(inbox::InboxArgs),
+    Session(session::SessionArgs),
+    Trace(trace::TraceArgs),
+    Gc(gc::GcArgs),
+    Doctor(doctor::DoctorArgs),
+    Completions(generate::CompletionsArgs),
+    #[command(hide = true)]
+    Man(generate::ManArgs),
+    /// The MCP server.
+    #[command(hide = true)]
+    Mcp(NotBuilt),
+    /// Hooks of agent hosts.
+    #[command(hide = true)]
+    Hook(NotBuilt),
+    /// What a command changed.
+    #[command(hide = true)]
+    Receipt(NotBuilt),
+}
+
+/// The options that every verb has which looks at a session.
+#[derive(Args)]
+struct Scope {
+    /// The session that is meant [default: $OUTLAST_SESSION, else that of this terminal or parent process]
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+}
+
+/// A verb that is not there yet, with whatever is given to it.
+#[derive(Args)]
+struct NotBuilt {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<OsString>,
+}
+
+/// The answer to what belongs to the contract and is not there yet.
+fn not_built(what: &str) -> Answer {
+    Err(Failure::Usage(format!("{what} is not built yet")))
+}
+
+/// Parses the arguments, answers, and gives the exit code.
+pub fn answer() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to standard output, with success; a closed output is nobody to be told.
+            let _unheard = error.print();
+            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::DONE });
+        }
+    };
+    let config = match Config::read() {
+        Ok(config) => config,
+        Err(reason) => return fail(Printer { colour: false, terminal: false }, &Failure::Usage(reason)),
+    };
+    let printer = Printer { colour: config.colour, terminal: config.terminal };
+    match dispatch(cli.verb, config, printer) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => fail(printer, &failure),
+    }
+}
+
+fn fail(printer: Printer, failure: &Failure) -> ExitCode {
+    if let Some(message) = failure.message() {
+        printer.say(&message);
+    }
+    ExitCode::from(failure.code())
+}
+
+fn dispatch(verb: Verb, config: Config, printer: Printer) -> Answer {
+    let verb = match verb {
+        Verb::Completions(args) => return generate::completions(&args, printer),
+        Verb::Man(args) => return generate::man(&args),
+        Verb::Mcp(_) => return not_built("the MCP server"),
+        Verb::Hook(_) => return not_built("hook"),
+        Verb::Receipt(_) => return not_built("receipt"),
+        verb => verb,
+    };
+    let context = Context::new(config, printer)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::System("cannot start an asynchronous runtime".to_owned(), error))?;
+    runtime.block_on(async {
+        match verb {
+            Verb::Run(args) => run::run(args, &context).await,
+            Verb::Ps(args) => ps::ps(args, &context).await,
+            Verb::Status(args) => status::status(args, &context).await,
+            Verb::Logs(args) => logs::logs(args, &context).await,
+            Verb::Wait(args) => wait::wait(args, &context).await,
+            Verb::Stop(args) => stop::stop(args, &context).await,
+            Verb::Send(args) => send::send(args, &context).await,
+            Verb::Inbox(args) => inbox::inbox(args, &context).await,
+            Verb::Session(args) => session::session(args, &context).await,
+            Verb::Trace(args) => trace::trace(args, &context).await,
+            Verb::Gc(args) => gc::gc(args, &context).await,
+            Verb::Doctor(args) => doctor::doctor(args, &context).await,
+            Verb::Completions(_) | Verb::Man(_) | Verb::Mcp(_) | Verb::Hook(_) | Verb::Receipt(_) => {
+                unreachable!("answered above, without a runtime")
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_each_verb_fits_a_screen_and_has_an_example() {
+        let cli = Cli::command();
+        for verb in cli.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let help = verb.clone().term_width(100).render_help().to_string();
+            let lines = help.lines().count();
+            assert!(lines <= 50, "{} has {lines} lines of help", verb.get_name());
+            assert!(help.contains("Example"), "{} has no example", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn what_is_not_built_is_not_in_the_help() {
+        let mut cli = Cli::command();
+        let mut text = cli.render_help().to_string();
+        for verb in cli.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            text.push_str(&verb.clone().render_help().to_string());
+        }
+        for word in ["mcp", "hook", "receipt", "--pty", "--join", "--unique", "port:", "bind"] {
+            assert!(!text.contains(word), "{word} is in the help");
+        }
+    }
+
+    #[test]
+    fn options_behind_the_program_belong_to_the_program() {
+        let cli = Cli::try_parse_from(["outlast", "run", "-b", "ls", "--json", "-c", "x"]).expect("arguments");
+        let Verb::Run(args) = cli.verb else { panic!("another verb") };
+        assert_eq!(args.argv, ["ls", "--json", "-c", "x"]);
+        for wrong in [&["outlast", "run", "--no-such", "ls"][..], &["outlast", "run", "-c", "x", "--", "ls"], &["outlast"]] {
+            assert!(Cli::try_parse_from(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! `outlast session`: sessions made, listed, ended and resumed.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use outlast::{Anchor, END_BOUND, Predecessor, Session, SessionOptions};
+use outlast_core::names::check_context;
+use outlast_core::record::Ownership;
+
+use super::context::{self, parse_session};
+use super::{Context, NotBuilt, Scope, not_built};
+use crate::exit::{self, Answer, Failure};
+use crate::view::{ResumeView, SessionView, SessionsView};
+use crate::words;
+
+/// Starts, lists, shows, ends and resumes sessions
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  export OUTLAST_SESSION=$(outlast session start --anchor $$)
+  outlast session list
+  outlast session end $OUTLAST_SESSION      stops all of its commands but detached ones
+  outlast session resume ses_0192f0c1a7b77c3a8d1e2f3a4b5c6d7e")]
+pub struct SessionArgs {
+    #[command(subcommand)]
+    verb: SessionVerb,
+}
+
+#[derive(Subcommand)]
+enum SessionVerb {
+    /// Make a session and print its id
+    Start(NewArgs),
+    /// List all sessions, oldest first
+    List(PlainArgs),
+    /// Show one session
+    Show(ShowArgs),
+    /// End a session: stop its commands and say what was discarded
+    End(EndArgs),
+    /// Make a session that follows an earlier one, and say what became of that one's commands
+    Resume(ResumeArgs),
+    #[command(hide = true)]
+    Bind(NotBuilt),
+}
+
+#[derive(Args)]
+struct PlainArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct NewArgs {
+    /// The conversation or project: sessions of one context follow one another
+    #[arg(long, value_name = "KEY", default_value = "", hide_default_value = true)]
+    context: String,
+    /// The process whose life bounds the session [default: the session leader or the parent]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    anchor: Option<u32>,
+    /// How long a new owner is waited for, where a session has one
+    #[arg(long, value_name = "D", value_parser = context::duration)]
+    linger: Option<Duration>,
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+#[derive(Args)]
+struct ShowArgs {
+    /// The session [default: the one that is meant]
+    #[arg(value_name = "ID", conflicts_with = "session")]
+    id: Option<String>,
+    #[command(flatten)]
+    plain: PlainArgs,
+    #[command(flatten)]
+    scope: Scope,
+}
+
+#[derive(Args)]
+struct EndArgs {
+    /// The session
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Stop detached commands too
+    #[arg(long)]
+    detached: bool,
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+#[derive(Args)]
+struct ResumeArgs {
+    /// The earlier session
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    new: NewArgs,
+}
+
+/// Does what is asked of sessions.
+pub async fn session(args: SessionArgs, context: &Context) -> Answer {
+    match args.verb {
+        SessionVerb::Start(args) => start(&args, context).await,
+        SessionVerb::List(args) => list(&args, context).await,
+        SessionVerb::Show(args) => show(args, context).await,
+        SessionVerb::End(args) => end(&args, context).await,
+        SessionVerb::Resume(args) => resume(&args, context).await,
+        SessionVerb::Bind(_) => not_built("session bind"),
+    }
+}
+
+fn options(args: &NewArgs, context: &Context) -> Result<SessionOptions, Failure> {
+    check_context(&args.context).map_err(|error| Failure::Usage(error.to_string()))?;
+    let defaults = SessionOptions::default();
+    Ok(SessionOptions {
+        context: args.context.clone(),
+        anchor: Anchor::Process(args.anchor.unwrap_or_else(|| context.config.anchor())),
+        ownership: Ownership::OneShot,
+        linger: args.linger.unwrap_or(defaults.linger),
+        ..defaults
+    })
+}
+
+async fn view(session: &Session) -> Result<SessionView, Failure> {
+    Ok(SessionView::of(&session.summary().await?, session.path().as_deref()))
+}
+
+async fn start(args: &NewArgs, context: &Context) -> Answer {
+    let session = context.runtime.create_session(options(args, context)?).await?;
+    if args.plain.json {
+        context.printer.json(&view(&session).await?)?;
+    } else {
+        context.printer.print(format!("{}\n", session.id()))?;
+    }
+    Ok(exit::DONE)
+}
+
+async fn list(args: &PlainArgs, context: &Context) -> Answer {
+    let all = context.runtime.sessions().await?;
+    if args.json {
+        let views = all.iter().map(|one| SessionView::of(one, None));
+        context.printer.json(&SessionsView::of(views.collect()))?;
+    } else {
+        context.printer.print(words::sessions(&all, context.printer.colour))?;
+    }
+    Ok(exit::DONE)
+}
+
+async fn show(args: ShowArgs, context: &Context) -> Answer {
+    let session = context.session(&Scope { session: args.id.or(args.scope.session) }).await?;
+    if args.plain.json {
+        let mut view = view(&session).await?;
+        if let Some(closed) = session.closed().await? {
+            view = view.closed(&closed);
+        }
+        context.printer.json(&view)?;
+        return Ok(exit::DONE);
+    }
+    context.printer.print(words::sessions(&[session.summary().await?], context.printer.colour))?;
+    let commands = session.list(true).await?;
+    context.printer.print(words::commands(&commands, context.printer.width(), context.printer.colour))?;
+    Ok(exit::DONE)
+}
+
+async fn end(args: &EndArgs, context: &Context) -> Answer {
+    let session = context.runtime.open_session(&parse_session(&args.id)?).await?;
+    let closed = session.end(&context.config.consumer, END_BOUND, args.detached).await?;
+    if let Some(report) = words::end_report(&closed) {
+        context.printer.tell(&report);
+    }
+    if args.plain.json {
+        context.printer.json(&view(&session).await?.closed(&closed))?;
+    } else {
+        context.printer.print(format!("{} ended\n", session.id()))?;
+    }
+    let verified = closed.commands.iter().all(|one| one.state != "unwinding");
+    Ok(if verified { exit::DONE } else { exit::NOT_ALL })
+}
+
+async fn resume(args: &ResumeArgs, context: &Context) -> Answer {
+    let predecessor = Predecessor::Session(parse_session(&args.id)?);
+    let options = options(&args.new, context)?;
+    let (session, report) = context.runtime.resume(&predecessor, options, &context.config.consumer).await?;
+    for note in &report.notes {
+        context.printer.say(note);
+    }
+    if args.new.plain.json {
+        context.printer.json(&ResumeView::of(view(&session).await?, &report))?;
+        return Ok(exit::DONE);
+    }
+    context.printer.print(format!("{}\n", session.id()))?;
+    if let Some(line) = words::resumed(&report) {
+        context.printer.say(&line);
+    }
+    Ok(exit::DONE)
+}

@@ -1,0 +1,228 @@
+//! `outlast wait`: until commands end, or print something, or fall silent.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use clap::Args;
+use outlast::{Command, Until, WaitEnd, WaitOptions, WaitReport, Waited};
+use outlast_core::notice;
+use outlast_core::record::Phase;
+use outlast_core::text::TEXT_BYTES;
+use outlast_core::text::excerpt::Tail;
+use outlast_core::units;
+
+use super::signals::{self, Signals};
+use super::{Context, Scope, context, not_built};
+use crate::exit::{self, Answer, Failure};
+use crate::view::{CommandView, ListView, WaitedView};
+use crate::words;
+
+/// Waits for commands; ends with the command's own code
+#[derive(Args)]
+#[command(after_help = "\
+Several ids: 0 if all are ok, else 1. --any: the code of the first that ended. The time is up: 124.
+--until was met: 0; the command ended before: its code, or 1. Ctrl-C ends the wait alone, with 130.
+
+Examples:
+  outlast wait w1
+  outlast wait w1 w2 --any --timeout 5m
+  outlast wait w1 --until 'output:Serving HTTP' --timeout 20s
+  outlast wait w1 --until quiet:3s")]
+pub struct WaitArgs {
+    /// Ids, aliases, or beginnings of ids
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    /// The first one is enough
+    #[arg(long)]
+    any: bool,
+    /// Wait no longer than this; 0 looks once [default: to the end]
+    #[arg(long, value_name = "D", value_parser = context::duration)]
+    timeout: Option<Duration>,
+    /// What to wait for: exit, output:RE, quiet:D
+    #[arg(long, value_name = "WHAT", default_value = "exit")]
+    until: String,
+    /// Who is told of the ends [default: $OUTLAST_CONSUMER, else `human` on a terminal, `model` elsewhere]
+    #[arg(long, value_name = "NAME")]
+    consumer: Option<String>,
+    /// Print one JSON object: outlast.command/1, or outlast.list/1 for several ids
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    scope: Scope,
+}
+
+fn until(text: &str) -> Result<Until, Failure> {
+    let usage = |error: &dyn std::fmt::Display| Failure::Usage(format!("--until {text}: {error}"));
+    match text.split_once(':') {
+        None if text == "exit" => Ok(Until::Exit),
+        Some(("output", expression)) => {
+            let regex = regex::bytes::Regex::new(expression).map_err(|error| usage(&error))?;
+            Ok(Until::Output(regex))
+        }
+        Some(("quiet", time)) => Ok(Until::Quiet(units::parse_duration(time).map_err(|error| usage(&error))?)),
+        Some(("port", _)) => not_built("--until port:N").map(|_| Until::Exit),
+        _ => Err(usage(&"it must be exit, output:RE or quiet:D")),
+    }
+}
+
+/// Waits, shows, and counts as told what was shown.
+pub async fn wait(args: WaitArgs, context: &Context) -> Answer {
+    let until = until(&args.until)?;
+    let by_exit = matches!(until, Until::Exit);
+    let consumer = context.consumer(args.consumer.as_deref())?;
+    let mut signals = Signals::catch(&[signals::INT])?;
+    let (commands, unknown) = find(&args, context).await?;
+    let Some(first) = commands.first() else {
+        return Err(Failure::Unknown(unknown.join("; ")));
+    };
+    for name in &unknown {
+        context.printer.say(&format!("unknown: {name}"));
+    }
+    // It is counted as told below, once it was shown: what nobody saw stays to be told.
+    let options = WaitOptions { any: args.any, timeout: args.timeout, until, consumer: None };
+    let session = first.session().clone();
+    let report = {
+        let mut waiting = pin!(session.wait(&commands, options));
+        let mut signal = pin!(signals.next());
+        poll_fn(|task| match waiting.as_mut().poll(task) {
+            Poll::Ready(report) => Poll::Ready(Some(report)),
+            Poll::Pending => signal.as_mut().poll(task).map(|_| None),
+        })
+        .await
+    };
+    let Some(report) = report else { return interrupted(&commands, context).await };
+    let report = report?;
+    show(&report, args.json && args.ids.len() == 1, args.json, context)?;
+    for (command, waited) in commands.iter().zip(&report.commands) {
+        if waited.snapshot.phase == Phase::Ended {
+            command.session().commit(&consumer, command.id(), "wait").await?;
+        }
+    }
+    Ok(code(&report, by_exit, !unknown.is_empty()))
+}
+
+async fn find(args: &WaitArgs, context: &Context) -> Result<(Vec<Command>, Vec<String>), Failure> {
+    let (mut commands, mut unknown) = (Vec::new(), Vec::new());
+    for id in &args.ids {
+        match context.command(&args.scope, id).await {
+            Ok(command) => commands.push(command),
+            Err(failure) if failure.code() == exit::UNKNOWN => {
+                let message = failure.message().unwrap_or_default();
+                unknown.push(message.strip_prefix("unknown: ").unwrap_or(&message).to_owned());
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok((commands, unknown))
+}
+
+async fn interrupted(commands: &[Command], context: &Context) -> Answer {
+    let mut running = Vec::new();
+    for command in commands {
+        // A command that cannot be asked now is still not one that the wait has ended.
+        let ended = command.snapshot().await.is_ok_and(|snapshot| snapshot.phase == Phase::Ended);
+        if !ended {
+            running.push(command.id().to_string());
+        }
+    }
+    let what = if running.is_empty() { "nothing that was waited for".to_owned() } else { running.join(", ") };
+    context.printer.say(&format!("the wait was interrupted; still running as before: {what}"));
+    Ok(exit::INTERRUPTED)
+}
+
+fn show(report: &WaitReport, single: bool, json: bool, context: &Context) -> Result<(), Failure> {
+    let waited_ms = u64::try_from(report.waited.as_millis()).unwrap_or(u64::MAX);
+    let view = |one: &Waited| WaitedView { command: CommandView::whole(&one.snapshot), met: one.met, waited_ms };
+    if json {
+        return match report.commands.first() {
+            Some(only) if single => context.printer.json(&view(only)),
+            _ => context.printer.json(&ListView::of(report.commands.iter().map(view).collect())),
+        };
+    }
+    let texts: Vec<(String, String)> = report
+        .commands
+        .iter()
+        .map(|one| {
+            let output = &one.snapshot.output;
+            let text = Tail::of(output.bytes, &output.tail, TEXT_BYTES).text();
+            (words::waited(&one.snapshot, report.waited, one.met), text)
+        })
+        .collect();
+    let parts: Vec<notice::Waited<'_>> = report
+        .commands
+        .iter()
+        .zip(&texts)
+        .map(|(one, (phase, text))| {
+            let label = one.snapshot.label.as_deref();
+            notice::Waited { id: one.snapshot.id, label, phase, text }
+        })
+        .collect();
+    context.printer.print(notice::wait_text(&parts))
+}
+
+/// The exit code of a wait; `by_exit`: it waited for ends.
+fn code(report: &WaitReport, by_exit: bool, some_unknown: bool) -> u8 {
+    let of = |waited: &Waited| waited.snapshot.end.as_ref().map_or(exit::NOT_ALL, exit::of_end);
+    let not_met = |waited: &Waited| of(waited).max(exit::NOT_ALL);
+    match (report.end, report.first.and_then(|index| report.commands.get(index))) {
+        (WaitEnd::Bound, _) => exit::TIMED_OUT,
+        (WaitEnd::Met, _) if !by_exit => exit::DONE,
+        (WaitEnd::EndedBefore, first) => {
+            first.or(report.commands.first()).map_or(exit::NOT_ALL, not_met)
+        }
+        (WaitEnd::Met | WaitEnd::Nothing, first) => match (report.commands.as_slice(), first) {
+            ([only], _) if !some_unknown => of(only),
+            (_, Some(first)) if report.commands.iter().any(|one| one.snapshot.end.is_none()) => of(first),
+            (all, _) if !some_unknown && all.iter().all(|one| one.snapshot.ok == Some(true)) => exit::DONE,
+            _ => exit::NOT_ALL,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast::Snapshot;
+    use outlast_core::ending::End;
+
+    use super::*;
+    use crate::view::tests::{ended, snapshot};
+
+    fn report(end: WaitEnd, first: Option<usize>, snapshots: Vec<Snapshot>) -> WaitReport {
+        let commands = snapshots.into_iter().map(|snapshot| Waited { snapshot, met: false, told: None }).collect();
+        WaitReport { end, waited: Duration::from_secs(1), commands, first }
+    }
+
+    /// Covers: E4, E7
+    #[test]
+    fn e7_the_code_of_a_wait() {
+        let (good, bad) = (ended(End::Exited { code: 0 }), ended(End::Exited { code: 7 }));
+        let lost = ended(End::Lost);
+        for (report, by_exit, unknown, expected) in [
+            (report(WaitEnd::Met, Some(0), vec![bad.clone()]), true, false, 7),
+            (report(WaitEnd::Met, Some(0), vec![lost]), true, false, 69),
+            (report(WaitEnd::Met, Some(0), vec![good.clone(), bad.clone()]), true, false, 1),
+            (report(WaitEnd::Met, Some(0), vec![good.clone(), good.clone()]), true, false, 0),
+            (report(WaitEnd::Met, Some(0), vec![good.clone()]), true, true, 1),
+            (report(WaitEnd::Met, Some(1), vec![snapshot(), bad.clone()]), true, false, 7),
+            (report(WaitEnd::Bound, None, vec![snapshot()]), true, false, 124),
+            (report(WaitEnd::Met, Some(0), vec![snapshot()]), false, false, 0),
+            (report(WaitEnd::EndedBefore, None, vec![good]), false, false, 1),
+            (report(WaitEnd::EndedBefore, None, vec![bad]), false, false, 7),
+        ] {
+            assert_eq!(code(&report, by_exit, unknown), expected, "{report:?}");
+        }
+    }
+
+    /// Covers: E7
+    #[test]
+    fn e7_what_can_be_waited_for() {
+        assert!(matches!(until("exit"), Ok(Until::Exit)));
+        assert!(matches!(until("output:a:b"), Ok(Until::Output(_))));
+        assert!(matches!(until("quiet:2s"), Ok(Until::Quiet(time)) if time == Duration::from_secs(2)));
+        for wrong in ["", "end", "output:(", "quiet:2", "port:80", "exit:1"] {
+            assert!(until(wrong).is_err_and(|failure| failure.code() == exit::USAGE), "{wrong}");
+        }
+    }
+}
