@@ -1,6 +1,8 @@
 //! Starts the leader of a command: own session, default signals, fds 0 to 2 only, dies with its parent.
 
 use super::{last_errno, pidfd, signals};
+
+mod birth;
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, RawDir};
 use rustix::io::Errno;
@@ -141,7 +143,11 @@ fn read_report(reader: &OwnedFd) -> Option<SpawnError> {
     })
 }
 
-/// `clone3(2)` without shared memory, like fork, but with the descriptor and the cgroup at birth.
+/// `clone3(2)` with the descriptor and the cgroup at birth.
+///
+/// On x86-64 the child borrows this memory until its exec, as after vfork(2), and runs on a stack of its
+/// own: no page table is copied, and no page of this process faults again afterwards. Elsewhere it goes on
+/// with a copy of the memory, as after fork.
 fn clone_with_pidfd(prepared: &Prepared<'_>) -> Result<Option<Leader>, SpawnError> {
     /// `struct clone_args` of `linux/sched.h`: flags, pidfd, child_tid, parent_tid, exit_signal, stack,
     /// stack_size, tls, set_tid, set_tid_size, cgroup.
@@ -163,24 +169,21 @@ fn clone_with_pidfd(prepared: &Prepared<'_>) -> Result<Option<Leader>, SpawnErro
         args[10] = u64::from(cgroup.as_raw_fd().unsigned_abs());
         size = WHOLE;
     }
-    // SAFETY: `args` has `size` bytes of the struct that the kernel reads, and `place` takes the answer.
-    // Without CLONE_VM and without a stack of its own the child goes on with a copy of this memory, as
-    // after fork; it makes async-signal-safe calls only, until exec or _exit.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, args.as_mut_ptr(), size) };
+    // SAFETY: `args` has `size` bytes of the struct that the kernel reads, and `place` takes the answer. The
+    // child makes async-signal-safe calls only, until exec or _exit.
+    let pid = unsafe { birth::clone3(&mut args, size, prepared) };
     match pid {
-        0 => Ok(None),
-        pid if pid > 0 => {
+        Ok(0) => Ok(None),
+        Ok(pid) => {
             // SAFETY: on success the kernel wrote there the number of a descriptor that nobody else knows of.
             let pidfd = unsafe { OwnedFd::from_raw_fd(place.read()) };
-            Ok(Some(Leader { pid: pid as u32, pidfd }))
+            Ok(Some(Leader { pid, pidfd }))
         }
-        _ => Err(match last_errno() {
-            errno @ (Errno::AGAIN | Errno::NOMEM | Errno::NOSYS | Errno::PERM | Errno::TOOBIG) => {
-                Step::Clone.failed()(errno)
-            }
-            errno if prepared.plan.cgroup.is_some() => Step::Cgroup.failed()(errno),
-            errno => Step::Clone.failed()(errno),
-        }),
+        Err(errno @ (Errno::AGAIN | Errno::NOMEM | Errno::NOSYS | Errno::PERM | Errno::TOOBIG)) => {
+            Err(Step::Clone.failed()(errno))
+        }
+        Err(errno) if prepared.plan.cgroup.is_some() => Err(Step::Cgroup.failed()(errno)),
+        Err(errno) => Err(Step::Clone.failed()(errno)),
     }
 }
 

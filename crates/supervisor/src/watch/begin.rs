@@ -10,6 +10,7 @@ use outlast_host::frame::Channel;
 use outlast_host::sys::pidfd;
 use outlast_host::sys::spawn::Leader;
 use outlast_host::{clock, mark, proc};
+use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::{LEADER, PIPES, Post, Stdin, Watch};
@@ -120,37 +121,34 @@ fn spawn_failed(request: &Request, failed: &Failed) -> FromSupervisor {
     FromSupervisor::Ended { exit: Box::new(exit), materialised: false }
 }
 
-/// The name of an error as errno(3) has it.
-fn errno_name(errno: rustix::io::Errno) -> String {
-    format!("{errno:?}").rsplit("::").next().map_or_else(|| errno.raw_os_error().to_string(), known_name)
+/// The name of an error as errno(3) has it; its number where a failed start never has it.
+fn errno_name(errno: Errno) -> String {
+    let named = NAMES.iter().find(|(known, _)| *known == errno);
+    named.map_or_else(|| errno.raw_os_error().to_string(), |(_, name)| (*name).to_owned())
 }
 
-/// rustix prints a code as a number: the names that a failed start can have.
-fn known_name(printed: &str) -> String {
-    use rustix::io::Errno as E;
-    let names = [
-        (E::NOENT, "ENOENT"),
-        (E::ACCESS, "EACCES"),
-        (E::NOTDIR, "ENOTDIR"),
-        (E::LOOP, "ELOOP"),
-        (E::TOOBIG, "E2BIG"),
-        (E::NOMEM, "ENOMEM"),
-        (E::AGAIN, "EAGAIN"),
-        (E::MFILE, "EMFILE"),
-        (E::NFILE, "ENFILE"),
-        (E::INVAL, "EINVAL"),
-        (E::NOEXEC, "ENOEXEC"),
-        (E::ISDIR, "EISDIR"),
-        (E::NAMETOOLONG, "ENAMETOOLONG"),
-        (E::PERM, "EPERM"),
-        (E::TXTBSY, "ETXTBSY"),
-        (E::IO, "EIO"),
-        (E::NODEV, "ENODEV"),
-        (E::BUSY, "EBUSY"),
-    ];
-    let found = names.iter().find(|(errno, _)| format!("{errno:?}").ends_with(printed));
-    found.map_or_else(|| printed.to_owned(), |(_, name)| (*name).to_owned())
-}
+const NAMES: [(Errno, &str); 20] = [
+    (Errno::NOENT, "ENOENT"),
+    (Errno::ACCESS, "EACCES"),
+    (Errno::NOTDIR, "ENOTDIR"),
+    (Errno::LOOP, "ELOOP"),
+    (Errno::TOOBIG, "E2BIG"),
+    (Errno::NOMEM, "ENOMEM"),
+    (Errno::AGAIN, "EAGAIN"),
+    (Errno::MFILE, "EMFILE"),
+    (Errno::NFILE, "ENFILE"),
+    (Errno::INVAL, "EINVAL"),
+    (Errno::NOEXEC, "ENOEXEC"),
+    (Errno::ISDIR, "EISDIR"),
+    (Errno::NAMETOOLONG, "ENAMETOOLONG"),
+    (Errno::PERM, "EPERM"),
+    (Errno::TXTBSY, "ETXTBSY"),
+    (Errno::IO, "EIO"),
+    (Errno::NODEV, "ENODEV"),
+    (Errno::BUSY, "EBUSY"),
+    (Errno::FAULT, "EFAULT"),
+    (Errno::LIBBAD, "ELIBBAD"),
+];
 
 /// The record of a command of which nothing is known yet but what was asked.
 pub fn draft(request: &Request, program: &OsText, containment: &str) -> ExitRecord {
