@@ -186,7 +186,12 @@ mod tests {
     /// Covers: I7
     #[test]
     fn i7_bounds_that_make_no_sense_are_ignored_and_told() {
-        let set = [("OUTLAST_MAX_LOG", "1MiB"), ("OUTLAST_GRACE", "5s"), ("OUTLAST_LIMIT", "1h"), ("OUTLAST_MAX_LIMIT", "2h")];
+        let set = [
+            ("OUTLAST_MAX_LOG", "1MiB"),
+            ("OUTLAST_GRACE", "5s"),
+            ("OUTLAST_LIMIT", "1h"),
+            ("OUTLAST_MAX_LIMIT", "2h"),
+        ];
         let all = config(&set, false).bounds;
         assert_eq!(all.max_log, Some(1 << 20));
         assert_eq!(all.grace, Some(Duration::from_secs(5)));

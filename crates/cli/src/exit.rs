@@ -33,13 +33,13 @@ pub const INTERRUPTED: u8 = 130;
 /// The table for people, as the help shows it.
 pub const TABLE: &str = "\
 Exit codes:
-  0    done; run, and wait on one id: the command's own code 0
-  1    wait: not all are ok, or it ended without meeting --until; stop: something is alive
-  2    usage         3  unknown id       4  refused by a policy, a cap or a state
-  69   lost: nobody knows what became of the command     70  outlast itself failed
-  75   run: the command was moved to the background and still runs
+  0    done; for run, and wait on one id: the command's own code 0
+  1    wait: not all are ok, or --until was not met; stop: something is alive
+  2    usage     3  unknown id     4  refused by a policy, a cap or a state
+  69   nobody knows what became of the command     70  outlast itself failed
+  75   run: the command moved to the background and still runs
   124  a limit ended the command; wait: the time was up
-  126  cannot be started    127  not found    128+N  ended by signal N
+  126  cannot be started     127  not found     128+N  ended by signal N
   130  INT ended a waiting call; the command is untouched
   else the command's own code; --json tells all of them apart";
 
@@ -94,7 +94,9 @@ impl Failure {
     /// What a person is told; nothing where nobody is left to be told.
     pub fn message(&self) -> Option<String> {
         match self {
-            Failure::Usage(text) => Some(format!("{text}; `outlast --help` and `outlast VERB --help` show what there is")),
+            Failure::Usage(text) => {
+                Some(format!("{text}; `outlast --help` and `outlast VERB --help` show what there is"))
+            }
             Failure::Refused(text) => Some(text.clone()),
             Failure::Unknown(text) => Some(format!("unknown: {text}")),
             Failure::System(_, error) if error.kind() == io::ErrorKind::BrokenPipe => None,
@@ -189,6 +191,6 @@ mod tests {
             let found = TABLE.split_whitespace().any(|word| word == code.to_string());
             assert!(found, "{code}");
         }
-        assert!(TABLE.lines().all(|line| line.chars().count() <= 90), "the table is too wide");
+        assert!(TABLE.lines().all(|line| line.chars().count() <= 80), "the table is too wide");
     }
 }

@@ -7,6 +7,7 @@ mod exit;
 mod config;
 mod view;
 mod words;
+mod streams;
 mod output;
 mod cli;
 

@@ -16,8 +16,6 @@ pub use sink::{Progress, Sink};
 pub struct Printer {
     /// Whether words may be painted.
     pub colour: bool,
-    /// Whether a person sits in front of it.
-    pub terminal: bool,
 }
 
 impl Printer {

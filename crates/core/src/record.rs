@@ -199,6 +199,9 @@ pub struct StatusRecord {
     pub output: OutputState,
     /// Whether anything can still be captured.
     pub capturing: bool,
+    /// Who keeps the bounds on memory and processes: `kernel` or `sampling`; none where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits_kept_by: Option<String>,
     /// Record errors so far.
     #[serde(default)]
     pub errors: Vec<String>,
@@ -286,6 +289,9 @@ pub struct ExitRecord {
     /// The policy they fell under.
     #[serde(default)]
     pub survivors_policy: Survivors,
+    /// Who kept the bounds on memory and processes: `kernel` or `sampling`; none where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits_kept_by: Option<String>,
     /// `cgroup` or `subreaper`.
     pub containment: String,
     /// `supervisor` or `keeper`.

@@ -1,7 +1,8 @@
 //! Named places at which a test can kill this process: nothing at all without the feature `crash-points`.
 //!
 //! With the feature, `OUTLAST_CRASH_AT=name` kills the process with SIGKILL the first time that it comes
-//! by `name`; `name#3` the third time.
+//! by `name`; `name#3` the third time. Where `OUTLAST_CRASH_MARK` names a file, only the process that
+//! creates it dies: the place kills once, however many processes come by, and leaves proof that it did.
 
 /// A place of this name was reached.
 #[cfg(not(feature = "crash-points"))]
@@ -10,13 +11,16 @@ pub fn point(_name: &'static str) {}
 
 /// A place of this name was reached.
 #[cfg(feature = "crash-points")]
+#[allow(clippy::disallowed_methods)]
 pub fn point(name: &'static str) {
     use std::sync::atomic::{AtomicU32, Ordering};
     static SEEN: AtomicU32 = AtomicU32::new(0);
-    #[allow(clippy::disallowed_methods)]
     let Ok(wanted) = std::env::var("OUTLAST_CRASH_AT") else { return };
     let (wanted, times) = wanted.split_once('#').unwrap_or((&wanted, "1"));
-    if wanted == name && SEEN.fetch_add(1, Ordering::Relaxed) + 1 == times.parse().unwrap_or(1) {
+    if wanted != name || SEEN.fetch_add(1, Ordering::Relaxed) + 1 != times.parse().unwrap_or(1) {
+        return;
+    }
+    if std::env::var_os("OUTLAST_CRASH_MARK").is_none_or(|mark| std::fs::File::create_new(mark).is_ok()) {
         // A process can always kill itself.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }

@@ -9,7 +9,7 @@ use outlast_core::record::Phase;
 use crate::condition::{self, Held, Until};
 use crate::deliver::Told;
 use crate::error::Result;
-use crate::inspect::Command;
+use crate::command::Command;
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_core::wire::{FromSupervisor, ToSupervisor};
 
 use crate::error::Result;
-use crate::inspect::Command;
+use crate::command::Command;
 use crate::output::Piece;
 use crate::probe::{self, Probe};
 use crate::race::{self, First};

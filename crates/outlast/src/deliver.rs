@@ -10,7 +10,7 @@ use outlast_host::store::session::SessionDir;
 use outlast_host::store::{aliases, ledger as stored};
 
 use crate::error::{Error, Result};
-use crate::inspect::Command;
+use crate::command::Command;
 use crate::ledger;
 use crate::session::Session;
 use crate::snapshot::Snapshot;

@@ -1,24 +1,19 @@
-//! Looking at commands: resolve a name, one snapshot, the list.
+//! The commands of a session: found by name, and listed.
 
 use outlast_core::id::{CommandId, Resolved, Selector};
-use outlast_core::record::{OutputState, Phase};
-use outlast_core::request::{HOLD_BYTES, Streams};
+use outlast_core::record::Phase;
 use outlast_host::store::aliases;
-use outlast_host::store::command::CommandDir;
+use outlast_host::store::session::SessionDir;
 
+use crate::command::Command;
 use crate::error::{Error, Result};
-use crate::output::Stored;
-use crate::probe::{self, Probe};
+use crate::race;
 use crate::session::Session;
-use crate::settle::{self, Report, Standing};
 use crate::snapshot::Snapshot;
 
-/// A handle to one command of a session.
-#[derive(Clone)]
-pub struct Command {
-    pub(crate) session: Session,
-    pub(crate) id: CommandId,
-}
+/// The most threads that read records at a time, and the fewest records that are worth another one.
+const MOST_THREADS: usize = 4;
+const FEWEST_FOR_A_THREAD: usize = 256;
 
 /// A view of a command for machines: nothing in it comes from the command or its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,28 +103,21 @@ impl Session {
     /// and open capture count), or all. One whose records are damaged carries a note that says so.
     pub async fn list(&self, all: bool) -> Result<Vec<Snapshot>> {
         let Ok(dir) = self.dir() else { return Ok(Vec::new()) };
-        let mut open = tokio::task::JoinSet::new();
-        let mut snapshots = Vec::new();
-        for id in dir.commands()? {
-            let Some(command_dir) = dir.command(id)? else { continue };
-            let held = command_dir.lease_is_held()?;
-            if !held {
-                if !all && command_dir.has_exit()? {
-                    continue;
-                }
-                if let Ok(Some(exit)) = command_dir.exit() {
-                    let output = exit.output;
-                    let snapshot = Snapshot::of_exit(exit.record, output, Some(command_dir.log_path()));
-                    snapshots.push(snapshot);
-                    continue;
-                }
-            }
-            // The others need an answer of somebody; all are asked at a time.
-            let command = Command { session: self.clone(), id };
-            open.spawn(async move { command.brief().await });
+        let ids = dir.commands()?;
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(MOST_THREADS));
+        let share = ids.len().div_ceil(threads).max(FEWEST_FOR_A_THREAD);
+        let scans = ids.chunks(share).map(|ids| {
+            let (dir, ids) = (dir.clone(), ids.to_vec());
+            tokio::task::spawn_blocking(move || scan(&dir, &ids, all))
+        });
+        let (mut snapshots, mut open) = (Vec::new(), Vec::new());
+        for scanned in race::all(scans.collect::<Vec<_>>()).await {
+            let (ended, rest) = scanned.map_err(|error| Error::Unreachable(format!("a look at commands failed: {error}")))??;
+            snapshots.extend(ended);
+            open.extend(rest.into_iter().map(|id| Command { session: self.clone(), id }));
         }
-        while let Some(answer) = open.join_next().await {
-            let answer = answer.map_err(|error| Error::Unreachable(format!("a look at a command failed: {error}")))?;
+        // The others need an answer of somebody; all are asked at a time.
+        for answer in race::all(open.iter().map(Command::brief)).await {
             let snapshot = answer?;
             if all || snapshot.phase != Phase::Ended || snapshot.output.capturing || !snapshot.survivors.is_empty() {
                 snapshots.push(snapshot);
@@ -173,146 +161,24 @@ impl Session {
     }
 }
 
-impl Command {
-    /// Its id.
-    pub fn id(&self) -> &CommandId {
-        &self.id
-    }
-
-    /// Its session.
-    pub fn session(&self) -> &Session {
-        &self.session
-    }
-
-    /// Everything about it now, with the last 16 KiB of its output.
-    pub async fn snapshot(&self) -> Result<Snapshot> {
-        self.look(true).await
-    }
-
-    /// Everything about it now but the text of its output.
-    pub async fn brief(&self) -> Result<Snapshot> {
-        self.look(false).await
-    }
-
-    pub(crate) fn dir(&self) -> Result<CommandDir> {
-        let unknown = || Error::Unknown { given: self.id.to_string(), session: *self.session.id() };
-        self.session.dir()?.command(self.id)?.ok_or_else(unknown)
-    }
-
-    async fn look(&self, with_text: bool) -> Result<Snapshot> {
-        let dir = self.dir()?;
-        let standing = match settle::settle(&self.session, &dir, Report::default()).await {
-            Ok((standing, _)) => standing,
-            // What cannot be read is said, and what can be read is shown.
-            Err(error) => return Ok(self.damaged(&dir, &error)),
-        };
-        let mut snapshot = match standing {
-            Standing::Ended(exit) => {
-                let output = settle::final_output(&dir, &exit);
-                let mut snapshot = Snapshot::of_exit(*exit, output, Some(dir.log_path()));
-                if dir.lease_is_held()? {
-                    self.ask(&dir, &mut snapshot, with_text).await?;
-                }
-                snapshot
-            }
-            Standing::Watched => {
-                let mut snapshot = self.from_records(&dir);
-                if !self.ask(&dir, &mut snapshot, with_text).await? {
-                    // It ended between the two looks: its end is recorded now.
-                    if let Some(exit) = dir.exit()? {
-                        let output = settle::final_output(&dir, &exit);
-                        snapshot = Snapshot::of_exit(exit.record, output, Some(dir.log_path()));
-                    }
-                }
-                snapshot
-            }
-            Standing::Lost(verdict) => {
-                let mut snapshot = self.from_records(&dir);
-                snapshot.lose(&verdict);
-                snapshot
-            }
-            Standing::Deferred(note) => {
-                let mut snapshot = self.from_records(&dir);
-                snapshot.phase = Phase::Stopping;
-                snapshot.pid = None;
-                snapshot.note = Some(note);
-                snapshot
-            }
-        };
-        if with_text && snapshot.output.tail.is_empty() && snapshot.output.bytes > 0 {
-            self.show_tail(&dir, &mut snapshot);
+/// Commands that are over, by their exit record alone (none of them unless `all`), and the ids of those
+/// that somebody has to be asked about.
+fn scan(dir: &SessionDir, ids: &[CommandId], all: bool) -> Result<(Vec<Snapshot>, Vec<CommandId>)> {
+    let (mut ended, mut open) = (Vec::new(), Vec::new());
+    for id in ids {
+        // One that was removed meanwhile is none.
+        let Some(command) = dir.command(*id)? else { continue };
+        if !all && command.has_exit()? && !command.lease_is_held()? {
+            continue;
         }
-        Ok(snapshot)
-    }
-
-    /// Takes over what the supervisor says; false if there is none any more.
-    async fn ask(&self, dir: &CommandDir, snapshot: &mut Snapshot, with_text: bool) -> Result<bool> {
-        match probe::status(dir).await? {
-            Probe::Live(status, tail) => {
-                snapshot.refresh(*status);
-                if with_text {
-                    let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
-                    snapshot.output.show(tail, from);
-                }
-                Ok(true)
+        match command.exit() {
+            // Who left nobody behind has no supervisor any more.
+            Ok(Some(exit)) if exit.survivors.is_empty() => {
+                let output = exit.output;
+                ended.push(Snapshot::of_exit(exit.record, output, Some(command.log_path())));
             }
-            Probe::Silent { note } => {
-                snapshot.note = Some(note);
-                Ok(true)
-            }
-            Probe::Nobody => Ok(false),
+            Ok(_) | Err(_) => open.push(*id),
         }
     }
-
-    fn from_records(&self, dir: &CommandDir) -> Snapshot {
-        let request = dir.request();
-        let status = dir.status().ok().flatten().map(|loaded| loaded.record);
-        let damage = request.as_ref().err().map(ToString::to_string);
-        let request = request.ok().flatten().map(|loaded| loaded.record);
-        let mut snapshot =
-            Snapshot::of_open(self.id, *self.session.id(), request, status.as_ref(), Some(dir.log_path()));
-        snapshot.note = damage;
-        snapshot
-    }
-
-    /// A command whose end is recorded and cannot be read.
-    fn damaged(&self, dir: &CommandDir, error: &Error) -> Snapshot {
-        let mut snapshot = self.from_records(dir);
-        snapshot.phase = Phase::Ended;
-        snapshot.ok = Some(false);
-        snapshot.pid = None;
-        snapshot.output.capturing = false;
-        snapshot.errors.push(error.to_string());
-        snapshot.note = Some(error.to_string());
-        snapshot
-    }
-
-    fn show_tail(&self, dir: &CommandDir, snapshot: &mut Snapshot) {
-        let shown = self.stored(dir).and_then(|stored| stored.map(|stored| stored.tail(HOLD_BYTES)).transpose());
-        match shown {
-            Ok(Some((tail, from))) => snapshot.output.show(tail, from),
-            Ok(None) => {}
-            Err(error) => snapshot.errors.push(error.to_string()),
-        }
-    }
-
-    /// Its log with what its records say of it; none where there is no log.
-    pub(crate) fn stored(&self, dir: &CommandDir) -> Result<Option<Stored>> {
-        let separate = matches!(dir.request(), Ok(Some(record)) if record.request.streams == Streams::Separate);
-        Stored::open(dir, self.recorded_output(dir)?, separate)
-    }
-
-    fn recorded_output(&self, dir: &CommandDir) -> Result<OutputState> {
-        if let Some(exit) = dir.exit()? {
-            return Ok(settle::final_output(dir, &exit));
-        }
-        let status = dir.status()?.map(|status| status.record);
-        let mut output = status.as_ref().map(|status| status.output).unwrap_or_default();
-        if status.is_none_or(|status| status.capturing) {
-            // Nobody closed the log, so there is no trailer: the file says how much came.
-            let log = outlast_host::store::reader::LogReader::open(dir.dir(), output.start, output.gap)?;
-            output.bytes = log.len()?;
-        }
-        Ok(output)
-    }
+    Ok((ended, open))
 }

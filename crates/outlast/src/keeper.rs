@@ -3,15 +3,17 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::dir::Dir;
-use tokio::sync::oneshot;
+use outlast_host::sys::pidfd;
+use tokio::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::link::Link;
+use crate::ready;
 use crate::watch::Watch;
 
 /// The name by which the executable knows that it is to be a keeper.
@@ -29,20 +31,23 @@ pub(crate) const ANSWER_BOUND: Duration = Duration::from_secs(2);
 pub(crate) async fn spawn(executable: PathBuf, dir: Option<&Dir>) -> Result<Link> {
     let (ours, theirs) = Link::pair()?;
     let place = dir.map_or_else(|| PathBuf::from("-"), |dir| dir.path().to_owned());
-    let (started, hear) = oneshot::channel();
-    // The keeper detaches itself by forking twice, so the process started here ends at once. It is
-    // reaped on the blocking thread, also when nobody waits for this future any more.
-    tokio::task::spawn_blocking(move || {
-        let result = command(&executable, &place, theirs).spawn();
-        let (result, child) = match result {
-            Ok(child) => (Ok(()), Some(child)),
-            Err(error) => (Err(Error::system(format!("cannot start {}", executable.display()), error)), None),
-        };
-        let _ = started.send(result);
-        child.map(|mut child| child.wait())
-    });
-    hear.await.map_err(|_| Error::Unreachable("the runtime ended while a keeper was started".to_owned()))??;
+    // posix_spawn borrows the memory until the exec, so this takes no longer in a large process.
+    let child = command(&executable, &place, theirs)
+        .spawn()
+        .map_err(|error| Error::system(format!("cannot start {}", executable.display()), error))?;
+    // The keeper detaches itself by forking twice, so the process started here ends at once.
+    tokio::spawn(reap(child));
     Ok(ours)
+}
+
+/// Reaps a child once it has ended, also when nobody waits for who started it any more.
+async fn reap(mut child: Child) {
+    if let Ok(pidfd) = pidfd::open(child.id()) {
+        // A descriptor that cannot be watched leaves only the wait, which is short.
+        let _ = ready::process_gone(pidfd).await;
+    }
+    // Somebody else who reaps every child of this process has reaped it then.
+    let _ = child.wait();
 }
 
 fn command(executable: &PathBuf, place: &PathBuf, stdin: OwnedFd) -> std::process::Command {
@@ -52,45 +57,68 @@ fn command(executable: &PathBuf, place: &PathBuf, stdin: OwnedFd) -> std::proces
     command
 }
 
-/// What came of handing something to a keeper.
-pub(crate) enum Handed<T> {
-    /// It was taken.
-    Taken(T),
-    /// This keeper was none, or went away: try another.
-    NoKeeper,
+/// Connections to the keeper of a directory, one after the other: the living one, else a fresh one,
+/// and again whenever something changed, within a bound over all.
+pub(crate) struct Keepers<'a> {
+    executable: PathBuf,
+    dir: &'a Dir,
+    until: Instant,
+    watch: Option<Watch>,
+    next: Next,
 }
 
-/// Finds or starts the keeper of a directory and hands it something, again with the next one as long
-/// as keepers come and go, within a bound.
-///
-/// `hand` gets a fresh connection each time and says whether that keeper took it.
-pub(crate) async fn with_keeper<T>(
-    executable: &PathBuf,
-    dir: &Dir,
-    mut hand: impl AsyncFnMut(Link) -> Result<Handed<T>>,
-) -> Result<T> {
-    let attempts = async {
+/// Where the next connection comes from.
+enum Next {
+    Door,
+    Fresh,
+    Change,
+}
+
+impl<'a> Keepers<'a> {
+    /// The keepers of this directory from now on.
+    pub(crate) fn of(executable: PathBuf, dir: &'a Dir) -> Self {
+        Keepers { executable, dir, until: Instant::now() + KEEPER_BOUND, watch: None, next: Next::Door }
+    }
+
+    /// The next connection to try, after the last one turned out to be none.
+    pub(crate) async fn connect(&mut self) -> Result<Link> {
         loop {
-            // The watch comes first, so that no change between a look and the wait is missed.
-            let mut watch = Watch::on(dir)?;
-            if let Some(living) = Link::connect(dir, KEEPER_DOOR)?
-                && let Handed::Taken(taken) = hand(living).await?
-            {
-                return Ok(taken);
+            match self.next {
+                Next::Door => {
+                    self.next = Next::Fresh;
+                    if let Some(living) = Link::connect(self.dir, KEEPER_DOOR)? {
+                        return Ok(living);
+                    }
+                }
+                Next::Fresh => {
+                    self.next = Next::Change;
+                    return spawn(self.executable.clone(), Some(self.dir)).await;
+                }
+                Next::Change => {
+                    self.next = Next::Door;
+                    match self.watch.take() {
+                        Some(mut watch) => {
+                            self.within(watch.changed()).await?;
+                            self.watch = Some(watch);
+                        }
+                        // Watched first and looked at again, so that no change in between is missed. Only
+                        // here: the kernel takes milliseconds to take a watch down.
+                        None => self.watch = Some(Watch::on(self.dir)?),
+                    }
+                }
             }
-            let fresh = spawn(executable.clone(), Some(dir)).await?;
-            if let Handed::Taken(taken) = hand(fresh).await? {
-                return Ok(taken);
-            }
-            watch.changed().await?;
         }
-    };
-    match tokio::time::timeout(KEEPER_BOUND, attempts).await {
-        Ok(result) => result,
-        Err(_) => Err(Error::Unreachable(format!(
-            "no keeper answers for {} although its lock is held; `outlast doctor` tells which process holds it",
-            dir.path().display()
-        ))),
+    }
+
+    /// Waits for what a keeper has to do, as long as the bound over all allows.
+    pub(crate) async fn within<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        match tokio::time::timeout_at(self.until, future).await {
+            Ok(result) => result,
+            Err(_) => Err(Error::Unreachable(format!(
+                "no keeper answers for {}; `outlast doctor` tells which process holds its lock",
+                self.dir.path().display()
+            ))),
+        }
     }
 }
 

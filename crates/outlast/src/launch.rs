@@ -6,7 +6,7 @@ use outlast_core::request::Request;
 use outlast_core::wire::{FromKeeper, FromSupervisor, Refusal, ToKeeper, ToSupervisor};
 
 use crate::error::{Error, Result};
-use crate::keeper::{self, Handed};
+use crate::keeper::{self, Keepers};
 use crate::link::Link;
 use crate::session::Session;
 
@@ -29,7 +29,7 @@ pub(crate) async fn launch(session: &Session, request: &Request) -> Result<Launc
     if !session.has_records() {
         for _ in 0..ATTEMPTS {
             let mut keeper = keeper::spawn(executable.clone(), None).await?;
-            if let Handed::Taken(channel) = offer(&mut keeper, request).await? {
+            if let Some(channel) = offer(&mut keeper, request).await? {
                 return Ok(Launched { channel, keeper: Some(keeper) });
             }
         }
@@ -38,29 +38,35 @@ pub(crate) async fn launch(session: &Session, request: &Request) -> Result<Launc
     if session.is_owned_here() {
         for _ in 0..ATTEMPTS {
             // Only the handing over needs the shared connection; the answer comes on the channel.
-            let mut channel = session.with_owner_link(async |link| hand_over(link).await).await?.ok_or_else(nobody)?;
+            let mut channel = match session.owner_link().await? {
+                Some(mut link) => hand_over(&mut link).await?,
+                None => return Err(nobody()),
+            };
             if accepted(&mut channel, request).await? {
                 return Ok(Launched { channel, keeper: None });
             }
         }
         return Err(nobody());
     }
-    let channel =
-        keeper::with_keeper(&executable, session.dir()?.dir(), async |mut link: Link| offer(&mut link, request).await)
-            .await?;
-    Ok(Launched { channel, keeper: None })
+    let mut keepers = Keepers::of(executable, session.dir()?.dir());
+    loop {
+        let mut keeper = keepers.connect().await?;
+        if let Some(channel) = keepers.within(offer(&mut keeper, request)).await? {
+            return Ok(Launched { channel, keeper: None });
+        }
+    }
 }
 
-/// Offers the request to the supervisor of this keeper.
-async fn offer(keeper: &mut Link, request: &Request) -> Result<Handed<Link>> {
+/// Offers the request to a supervisor of this keeper; none if it is no keeper, or goes away.
+async fn offer(keeper: &mut Link, request: &Request) -> Result<Option<Link>> {
     let mut channel = hand_over(keeper).await?;
     if accepted(&mut channel, request).await? {
-        return Ok(Handed::Taken(channel));
+        return Ok(Some(channel));
     }
     // A keeper that is none says why before it goes.
     match tokio::time::timeout(REASON_BOUND, keeper.message::<FromKeeper>()).await {
         Ok(Ok(Some(FromKeeper::Failed { reason }))) => Err(Error::Unreachable(reason)),
-        _ => Ok(Handed::NoKeeper),
+        _ => Ok(None),
     }
 }
 

@@ -6,7 +6,7 @@ use outlast_host::dir::Dir;
 use outlast_host::door::{self, DoorError};
 use outlast_host::frame::{Channel, ChannelError, Frame, Stream};
 use serde::Serialize;
-use tokio::io::Interest;
+use tokio::io::{Interest, Ready};
 use tokio::io::unix::AsyncFd;
 
 use crate::error::{Error, Result};
@@ -89,6 +89,11 @@ impl Link {
             if self.fd.get_ref().is_eof() {
                 return Ok(None);
             }
+            // A send whose future was dropped half-way goes on here.
+            if self.fd.get_ref().want_write() {
+                self.send_or_receive().await?;
+                continue;
+            }
             let mut ready = self.fd.readable_mut().await.map_err(wait_error)?;
             let tried = ready.try_io(|fd| {
                 let channel = fd.get_mut();
@@ -103,6 +108,21 @@ impl Link {
                 return Ok(Some(frame));
             }
         }
+    }
+
+    /// Waits until something that was queued could be sent, or something may have come.
+    async fn send_or_receive(&mut self) -> Result<()> {
+        let mut ready = self.fd.ready_mut(Interest::READABLE | Interest::WRITABLE).await.map_err(wait_error)?;
+        if ready.ready().is_writable() {
+            let flushed = ready.get_inner_mut().flush();
+            if let Ok(false) = flushed {
+                ready.clear_ready_matching(Ready::WRITABLE);
+            }
+            unless_gone(flushed.map(|_| ()))?;
+        }
+        // The next read finds out whether anything is there; if not, the readiness must not stay.
+        ready.clear_ready_matching(Ready::READABLE);
+        Ok(())
     }
 
     /// Whether nothing has come and the peer has not closed its end, without waiting.

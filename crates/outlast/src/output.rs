@@ -81,6 +81,7 @@ pub struct Excerpt {
 pub(crate) const STEP: usize = 64 * 1024;
 
 /// A log and what is known of its output.
+#[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) log: LogReader,
     pub(crate) output: OutputState,

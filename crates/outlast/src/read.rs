@@ -1,17 +1,15 @@
-//! Reading output: a range of it, or as it comes.
+//! Reading a range of the output, in bounded memory.
 
 use std::collections::VecDeque;
 
 use outlast_core::record::OutputState;
-use outlast_core::wire::{FromSupervisor, ToSupervisor};
 use outlast_host::frame;
 use outlast_host::store::command::CommandDir;
 use outlast_host::store::index::Entry;
 use outlast_host::store::reader::ReadPiece;
 
 use crate::error::{Error, Result};
-use crate::inspect::Command;
-use crate::link::Link;
+use crate::command::Command;
 use crate::output::{Piece, STEP, Stored, Stream};
 use crate::probe::{self, Probe};
 
@@ -31,23 +29,14 @@ pub struct ReadOptions {
 }
 
 /// A read of a range of the output, piece by piece, in bounded memory.
+#[derive(Debug)]
 pub struct Reading {
-    stored: Option<Stored>,
-    next: u64,
-    end: u64,
+    pub(crate) stored: Option<Stored>,
+    pub(crate) next: u64,
+    pub(crate) end: u64,
     only: Option<frame::Stream>,
     lines_left: Option<u64>,
     problem: Option<String>,
-}
-
-/// The output as it comes, until capture ends.
-pub struct Follower {
-    command: Command,
-    dir: CommandDir,
-    link: Option<Link>,
-    reading: Reading,
-    closed: bool,
-    may_ask: bool,
 }
 
 impl Command {
@@ -69,24 +58,6 @@ impl Command {
         Ok(reading)
     }
 
-    /// Follows its output from this offset.
-    pub async fn follow(&self, from: u64) -> Result<Follower> {
-        self.follow_stream(from, None).await
-    }
-
-    /// Follows one stream of its output from this offset.
-    pub async fn follow_stream(&self, from: u64, stream: Option<Stream>) -> Result<Follower> {
-        let dir = self.dir()?;
-        let mut link = probe::connect(&dir)?;
-        if let Some(link) = &mut link {
-            link.send(&ToSupervisor::Subscribe { growth: true }).await?;
-        }
-        let mut reading = self.open_reading(&dir, None, stream)?;
-        reading.next = from.min(reading.end);
-        let closed = link.is_none();
-        Ok(Follower { command: self.clone(), dir, link, reading, closed, may_ask: true })
-    }
-
     /// The offset at which its last so many lines begin, for a follow that starts near the end.
     pub async fn tail_offset(&self, lines: u64) -> Result<u64> {
         let options = ReadOptions { tail_lines: Some(lines), ..ReadOptions::default() };
@@ -100,7 +71,7 @@ impl Command {
         Ok(reading)
     }
 
-    fn open_reading(&self, dir: &CommandDir, live: Option<OutputState>, stream: Option<Stream>) -> Result<Reading> {
+    pub(crate) fn open_reading(&self, dir: &CommandDir, live: Option<OutputState>, stream: Option<Stream>) -> Result<Reading> {
         let (stored, problem) = match self.stored(dir) {
             Ok(stored) => (stored, None),
             Err(error) => (None, Some(error.to_string())),
@@ -159,7 +130,7 @@ impl Reading {
         Ok(())
     }
 
-    fn step(&mut self) -> Result<Option<Piece>> {
+    pub(crate) fn step(&mut self) -> Result<Option<Piece>> {
         loop {
             let Some(stored) = &self.stored else { return Ok(None) };
             if self.next >= self.end || self.lines_left == Some(0) {
@@ -248,69 +219,6 @@ impl Reading {
             }
         }
         Ok(starts.front().copied().unwrap_or(from))
-    }
-}
-
-impl Follower {
-    /// The next piece; none when nothing more will be captured. Cancel-safe.
-    pub async fn next(&mut self) -> Result<Option<Piece>> {
-        loop {
-            if let Some(piece) = self.reading.step()? {
-                return Ok(Some(piece));
-            }
-            if self.closed {
-                return Ok(None);
-            }
-            self.wait().await?;
-        }
-    }
-
-    /// The offset of the next byte.
-    pub fn next_offset(&self) -> u64 {
-        self.reading.next
-    }
-
-    /// Waits until there is more to read, or nothing more will come.
-    async fn wait(&mut self) -> Result<()> {
-        let Some(link) = &mut self.link else {
-            self.closed = true;
-            return Ok(());
-        };
-        if self.may_ask {
-            self.may_ask = false;
-            link.send(&ToSupervisor::More { seen: self.reading.next }).await?;
-        }
-        match link.message::<FromSupervisor>().await? {
-            Some(FromSupervisor::Grew { output }) => {
-                self.may_ask = true;
-                self.take_over(output)
-            }
-            Some(FromSupervisor::CaptureClosed { output }) => {
-                self.closed = true;
-                self.take_over(output)
-            }
-            Some(_) => Ok(()),
-            None => {
-                self.closed = true;
-                self.link = None;
-                self.reread()
-            }
-        }
-    }
-
-    fn take_over(&mut self, output: OutputState) -> Result<()> {
-        if self.reading.stored.is_none() {
-            return self.reread();
-        }
-        self.reading.grow(&self.dir, output)
-    }
-
-    /// Takes over what the records say, after the supervisor went away.
-    fn reread(&mut self) -> Result<()> {
-        let fresh = self.command.open_reading(&self.dir, None, None)?;
-        self.reading.end = fresh.end;
-        self.reading.stored = fresh.stored;
-        Ok(())
     }
 }
 

@@ -10,9 +10,10 @@ use outlast_host::store::ledger;
 
 use crate::deliver::{check_consumer, reported_at_the_end};
 use crate::error::{Error, Result};
-use crate::inspect::Command;
+use crate::command::Command;
 use crate::runtime::Runtime;
-use crate::session::{Session, SessionOptions};
+use crate::open::SessionOptions;
+use crate::session::Session;
 use crate::settle::{self, Report, Standing};
 use crate::snapshot::Snapshot;
 

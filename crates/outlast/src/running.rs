@@ -2,26 +2,26 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use outlast_core::id::{Alias, CommandId};
-use outlast_core::record::{ExitRecord, Gap, OutputState, ProcessMark};
+use outlast_core::record::{ExitRecord, OutputState, ProcessMark};
 use outlast_core::request::{Request, Streams};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
 use crate::error::Result;
-use crate::inspect::Command;
+use crate::command::Command;
 use crate::launch::{self, Launched};
 use crate::link;
-use crate::output::{Excerpt, Piece, Stream};
+use crate::finished::Finished;
+use crate::output::{Piece, Stream};
 use crate::read::Reading;
 use crate::session::Session;
 use crate::vanished;
 
 /// What a demotion says.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Demotion {
     /// The handle from now on.
     pub command: Command,
@@ -35,28 +35,8 @@ pub struct Demotion {
     pub errors: Vec<String>,
 }
 
-/// A command that ended in the foreground.
-#[derive(Clone, Debug)]
-pub struct Finished {
-    /// Everything about the end.
-    pub exit: ExitRecord,
-    /// Whether it has records on disk.
-    pub materialised: bool,
-    /// The last bytes of the output, at most as many as were held; all of it where nothing overflowed.
-    pub output: Vec<u8>,
-    /// Offset in the output of the first byte of `output`.
-    pub shown_from: u64,
-    /// Whether `output` is less than all.
-    pub truncated: bool,
-    /// What the log's cap dropped.
-    pub gap: Option<Gap>,
-    /// The log, where there are records.
-    pub log: Option<PathBuf>,
-    /// Head and tail of each stream, for a reply in text.
-    pub excerpts: Vec<Excerpt>,
-}
-
 /// What happens to a command in the foreground.
+#[derive(Debug)]
 pub enum RunEvent {
     /// The leader runs.
     Started {
@@ -104,6 +84,7 @@ pub struct Running {
     events: VecDeque<RunEvent>,
     /// What ends the stream, once the output before it was passed on.
     last: Option<RunEvent>,
+    not_demoted: Option<String>,
     over: bool,
 }
 
@@ -130,6 +111,7 @@ impl Running {
             records: None,
             events: VecDeque::new(),
             last: None,
+            not_demoted: None,
             over: false,
         }
     }
@@ -163,7 +145,7 @@ impl Running {
                 return Ok(Some(last));
             }
             match self.launched.channel.next().await? {
-                Some(frame) => self.hear(frame).await?,
+                Some(frame) => self.hear(frame)?,
                 None => self.vanished().await?,
             }
         }
@@ -201,7 +183,7 @@ impl Running {
         self.launched.channel.send(&ToSupervisor::Told).await
     }
 
-    async fn hear(&mut self, frame: Frame) -> Result<()> {
+    fn hear(&mut self, frame: Frame) -> Result<()> {
         if let Body::Bytes { stream, bytes } = frame.body {
             self.take_bytes(stream, bytes);
             return Ok(());
@@ -216,7 +198,7 @@ impl Running {
                 self.over = true;
                 return Err(launch::refused(refusal, reason, running));
             }
-            FromSupervisor::Materialised { output, .. } => self.open_records(output).await?,
+            FromSupervisor::Materialised { output, .. } => self.open_records(output)?,
             FromSupervisor::Grew { output } => {
                 if let Some(records) = &mut self.records {
                     records.asked = false;
@@ -227,8 +209,11 @@ impl Running {
                 let command = Command { session: self.session.clone(), id: self.request.id };
                 self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors }));
             }
-            FromSupervisor::NotDemoted { reason } => self.events.push_back(RunEvent::NotDemoted { reason }),
-            FromSupervisor::Ended { exit, materialised } => self.end(*exit, materialised).await?,
+            FromSupervisor::NotDemoted { reason } => {
+                self.not_demoted = Some(reason.clone());
+                self.events.push_back(RunEvent::NotDemoted { reason });
+            }
+            FromSupervisor::Ended { exit, materialised } => self.end(*exit, materialised)?,
             FromSupervisor::Accepted { .. }
             | FromSupervisor::CaptureClosed { .. }
             | FromSupervisor::Status(_)
@@ -254,7 +239,7 @@ impl Running {
         }
     }
 
-    async fn open_records(&mut self, output: OutputState) -> Result<()> {
+    fn open_records(&mut self, output: OutputState) -> Result<()> {
         let command = Command { session: self.session.clone(), id: self.request.id };
         let reading = command.reading_from(self.received, output)?;
         self.records = Some(Records { command, reading, output, asked: false });
@@ -277,24 +262,19 @@ impl Running {
         Ok(None)
     }
 
-    async fn end(&mut self, exit: ExitRecord, materialised: bool) -> Result<()> {
+    fn end(&mut self, exit: ExitRecord, materialised: bool) -> Result<()> {
         if materialised && self.records.is_none() {
-            self.open_records(exit.output).await?;
+            self.open_records(exit.output)?;
         }
-        let mut finished = Finished {
-            materialised,
-            output: Vec::new(),
-            shown_from: 0,
-            truncated: false,
-            gap: exit.output.gap,
-            log: None,
-            excerpts: Vec::new(),
-            exit,
-        };
+        let mut finished = Finished::of(exit, materialised);
+        finished.not_demoted = self.not_demoted.take();
         match &mut self.records {
             Some(records) => {
                 records.grow(finished.exit.output)?;
-                finished.take_from_log(records, self.request.hold)?;
+                finished.log = Some(records.command.dir()?.log_path());
+                if let Some(stored) = records.reading.stored() {
+                    finished.take_stored(stored, self.request.hold)?;
+                }
             }
             None => finished.take_held(&self.held, self.request.streams),
         }
@@ -308,7 +288,7 @@ impl Running {
             session: &self.session,
             request: &self.request,
             leader: self.leader.clone(),
-            pidfd: self.pidfd.take(),
+            pidfd: self.pidfd.as_ref().and_then(|pidfd| pidfd.try_clone().ok()),
             keeper: self.launched.keeper.as_mut(),
             ran: self.started.elapsed(),
         };
@@ -317,7 +297,7 @@ impl Running {
             Ok(dir) => dir.command(self.request.id)?.is_some(),
             Err(_) => false,
         };
-        self.end(exit, materialised).await
+        self.end(exit, materialised)
     }
 }
 
@@ -325,32 +305,5 @@ impl Records {
     fn grow(&mut self, output: OutputState) -> Result<()> {
         self.output = output;
         self.reading.grow(&self.command.dir()?, output)
-    }
-}
-
-impl Finished {
-    fn take_held(&mut self, held: &[(Stream, Vec<u8>)], streams: Streams) {
-        self.output = held.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
-        let names: &[Stream] = match streams {
-            Streams::Merged => &[Stream::Merged],
-            Streams::Separate => &[Stream::Stdout, Stream::Stderr],
-        };
-        self.excerpts = names
-            .iter()
-            .map(|name| {
-                let of_stream = held.iter().filter(|(stream, _)| stream == name);
-                let head = of_stream.flat_map(|(_, bytes)| bytes.iter().copied()).collect();
-                Excerpt { stream: *name, head, tail: Vec::new(), missing: 0 }
-            })
-            .collect();
-    }
-
-    fn take_from_log(&mut self, records: &Records, hold: u64) -> Result<()> {
-        self.log = Some(records.command.dir()?.log_path());
-        let Some(stored) = records.reading.stored() else { return Ok(()) };
-        (self.output, self.shown_from) = stored.tail(hold)?;
-        self.truncated = self.shown_from > 0;
-        self.excerpts = stored.excerpts(hold)?;
-        Ok(())
     }
 }

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use outlast_core::id::{CommandId, EventId, ReportId, SessionId};
-use outlast_host::clock;
+use outlast_core::record::{ProcessMark, SessionRecord};
+use outlast_host::lock::Lock;
+use outlast_host::store::session::SessionDir;
 use outlast_host::store::state::State;
+use outlast_host::{clock, mark};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::session::SessionInner;
+use crate::link::Link;
 
 /// The runtime of one state directory. Cheap to clone; every clone is the same runtime.
 #[derive(Clone)]
@@ -24,6 +27,25 @@ pub(crate) struct RuntimeInner {
     /// Sessions that have a handle in this process, so that every handle is the same session.
     pub(crate) sessions: Mutex<HashMap<SessionId, Weak<SessionInner>>>,
     ids: Mutex<IdSource>,
+}
+
+/// What the handles of one session share.
+pub(crate) struct SessionInner {
+    pub(crate) runtime: Runtime,
+    pub(crate) id: SessionId,
+    /// None for a session that is nowhere on disk.
+    pub(crate) dir: Option<SessionDir>,
+    pub(crate) record: Option<SessionRecord>,
+    pub(crate) owner: Option<Owner>,
+}
+
+/// What the owner of a session holds.
+pub(crate) struct Owner {
+    /// Freed with the last handle.
+    _lock: Lock,
+    pub(crate) mark: ProcessMark,
+    /// The connection that shows the keeper that the owner lives; made when it is first needed.
+    pub(crate) link: tokio::sync::Mutex<Option<Link>>,
 }
 
 impl Runtime {
@@ -88,6 +110,23 @@ impl Runtime {
         let mut ids = self.inner.ids.lock().unwrap_or_else(PoisonError::into_inner);
         let (ms, counter) = ids.next(clock::unix_ms());
         Ok((ms, counter, u64::from_le_bytes(bytes)))
+    }
+}
+
+impl Owner {
+    /// Becomes the owner; an error while another one lives.
+    pub(crate) fn take(dir: &SessionDir) -> Result<Owner> {
+        let mark = mark::own().map_err(|error| Error::Unreachable(format!("cannot identify this process: {error}")))?;
+        let Some(lock) = dir.try_owner_lock()? else {
+            return Err(Error::Owned { session: dir.id(), holder: "a living process".to_owned() });
+        };
+        Ok(Owner { _lock: lock, mark, link: tokio::sync::Mutex::new(None) })
+    }
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Runtime({})", self.state_dir().display())
     }
 }
 

@@ -1,227 +1,24 @@
-//! Sessions: made, found, opened, adopted.
+//! A handle to one session: what it is, and whether it is open.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-use outlast_core::id::{CommandId, SessionId};
-use outlast_core::names;
-use outlast_core::record::{LINGER_MS, Ownership, ProcessMark, RUNNING_CAP, SessionRecord, TraceLine, schema};
+use outlast_core::id::SessionId;
+use outlast_core::record::{ProcessMark, SessionRecord};
 use outlast_core::wire::{FromKeeper, ToKeeper};
-use outlast_host::lock::Lock;
+use outlast_host::mark;
 use outlast_host::store::session::SessionDir;
-use outlast_host::store::{anchors, trace};
-use outlast_host::{clock, mark};
+use tokio::sync::{MappedMutexGuard, MutexGuard};
 
 use crate::error::{Error, Result};
-use crate::keeper::{self, Handed};
+use crate::keeper::Keepers;
 use crate::link::Link;
-use crate::runtime::Runtime;
-
-/// The process whose life bounds a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Anchor {
-    /// Nothing does: only its end does.
-    #[default]
-    None,
-    /// This process, by its pid; its start time and boot are taken down at once.
-    Process(u32),
-}
-
-/// How a session is made.
-#[derive(Clone, Debug)]
-pub struct SessionOptions {
-    /// The conversation or project; empty means that there is no predecessor.
-    pub context: String,
-    /// The process whose life bounds it.
-    pub anchor: Anchor,
-    /// Whether this process stays as its owner.
-    pub ownership: Ownership,
-    /// How long a new owner is waited for.
-    pub linger: Duration,
-    /// Commands that may run at once; 0 means no cap.
-    pub running_cap: u32,
-}
-
-impl Default for SessionOptions {
-    /// A session that this process owns: 30 s of linger, 64 running commands, no context, no anchor.
-    fn default() -> Self {
-        SessionOptions {
-            context: String::new(),
-            anchor: Anchor::None,
-            ownership: Ownership::Resident,
-            linger: Duration::from_millis(LINGER_MS),
-            running_cap: RUNNING_CAP,
-        }
-    }
-}
+use crate::runtime::{Runtime, SessionInner};
 
 /// A handle to one session. Clones are the same session; the last one frees what it owns.
 #[derive(Clone)]
 pub struct Session {
     pub(crate) inner: Arc<SessionInner>,
-}
-
-pub(crate) struct SessionInner {
-    pub(crate) runtime: Runtime,
-    pub(crate) id: SessionId,
-    /// None for a session that is nowhere on disk.
-    dir: Option<SessionDir>,
-    record: Option<SessionRecord>,
-    owner: Option<Owner>,
-}
-
-/// What the owner of a session holds.
-struct Owner {
-    /// Freed with the last handle.
-    _lock: Lock,
-    mark: ProcessMark,
-    /// The connection that shows the keeper that the owner lives; made when it is first needed.
-    link: tokio::sync::Mutex<Option<Link>>,
-}
-
-impl Runtime {
-    /// Makes a session. With [`Ownership::Resident`] this process is its owner until the last handle
-    /// is dropped.
-    pub async fn create_session(&self, options: SessionOptions) -> Result<Session> {
-        let state = self.state()?;
-        let anchor = anchor_mark(options.anchor)?;
-        let record = self.new_record(&options, anchor)?;
-        let dir = state.create_session(&record)?;
-        self.trace_start(&dir, &record)?;
-        if record.ownership == Ownership::OneShot
-            && let Some(anchor) = &record.anchor
-        {
-            anchors::assign(state, anchor, &dir)?;
-        }
-        let owned = record.ownership == Ownership::Resident;
-        self.enter(dir, Some(record), owned)
-    }
-
-    /// The session anchored on this process: found, or made (owned by nobody) on first use. Where no
-    /// records can be made it is a session that is nowhere on disk.
-    pub async fn session_for(&self, anchor_pid: u32) -> Result<Session> {
-        let Ok(state) = self.state() else { return self.session_nowhere() };
-        let anchor = anchor_mark(Anchor::Process(anchor_pid))?;
-        let mark = anchor.clone().ok_or_else(|| no_process(anchor_pid))?;
-        let options = SessionOptions { ownership: Ownership::OneShot, ..SessionOptions::default() };
-        let (dir, made) = anchors::get_or_create::<Error>(state, &mark, || {
-            Ok(state.create_session(&self.new_record(&options, anchor)?)?)
-        })?;
-        let record = dir.record()?.record;
-        if made {
-            self.trace_start(&dir, &record)?;
-        }
-        self.enter(dir, Some(record), false)
-    }
-
-    /// The session anchored on this process, if there is one already.
-    pub async fn find_session_for(&self, anchor_pid: u32) -> Result<Option<Session>> {
-        let state = self.state()?;
-        let Some(anchor) = anchor_mark(Anchor::Process(anchor_pid))? else { return Ok(None) };
-        let Some(dir) = anchors::find(state, &anchor)? else { return Ok(None) };
-        let record = dir.record()?.record;
-        self.enter(dir, Some(record), false).map(Some)
-    }
-
-    /// Opens an existing session, ended or not, without becoming its owner.
-    pub async fn open_session(&self, id: &SessionId) -> Result<Session> {
-        let dir = self.session_dir(*id)?;
-        // A session whose own record is damaged can still be looked at.
-        let record = dir.record().ok().map(|loaded| loaded.record);
-        self.enter(dir, record, false)
-    }
-
-    /// Becomes the owner of an open session whose owner is gone; refused while one lives.
-    pub async fn adopt_session(&self, id: &SessionId) -> Result<Session> {
-        let dir = self.session_dir(*id)?;
-        let record = dir.record()?.record;
-        let session = self.enter(dir, Some(record), true)?;
-        session.ensure_open().await?;
-        if session.dir()?.has_keeper()? {
-            session.reach_keeper_as_owner().await?;
-        }
-        Ok(session)
-    }
-
-    /// The session that a full command id belongs to.
-    pub async fn find_command(&self, id: &CommandId) -> Result<Session> {
-        let state = self.state()?;
-        for session in state.list()?.into_iter().rev() {
-            if let Some(dir) = state.session(session)?
-                && dir.command(*id)?.is_some()
-            {
-                return self.open_session(&session).await;
-            }
-        }
-        Err(Error::UnknownAnywhere { given: id.to_string(), state_dir: self.state_dir().to_owned() })
-    }
-
-    pub(crate) fn session_dir(&self, id: SessionId) -> Result<SessionDir> {
-        self.state()?
-            .session(id)?
-            .ok_or_else(|| Error::UnknownSession { given: id.to_string(), state_dir: self.state_dir().to_owned() })
-    }
-
-    fn new_record(&self, options: &SessionOptions, anchor: Option<ProcessMark>) -> Result<SessionRecord> {
-        names::check_context(&options.context).map_err(|error| Error::Usage(error.to_string()))?;
-        Ok(SessionRecord {
-            schema: schema::SESSION.to_owned(),
-            id: self.new_session_id()?,
-            context: options.context.clone(),
-            anchor,
-            ownership: options.ownership,
-            linger_ms: u64::try_from(options.linger.as_millis()).unwrap_or(u64::MAX),
-            running_cap: options.running_cap,
-            durability: self.inner.config.durability,
-            created_at_ms: clock::unix_ms(),
-            start_event: self.new_event_id()?.to_string(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        })
-    }
-
-    fn trace_start(&self, dir: &SessionDir, record: &SessionRecord) -> Result<()> {
-        let line = TraceLine {
-            kind: "session".to_owned(),
-            event: record.start_event.clone(),
-            session: record.id.to_string(),
-            at_ms: record.created_at_ms,
-            ..TraceLine::default()
-        };
-        Ok(trace::append(dir.dir(), &line, record.durability)?)
-    }
-
-    fn session_nowhere(&self) -> Result<Session> {
-        let id = self.new_session_id()?;
-        let inner = SessionInner { runtime: self.clone(), id, dir: None, record: None, owner: None };
-        Ok(Session { inner: Arc::new(inner) })
-    }
-
-    /// The one handle of a session in this runtime; made if there is none yet.
-    fn enter(&self, dir: SessionDir, record: Option<SessionRecord>, own: bool) -> Result<Session> {
-        let id = dir.id();
-        let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(inner) = sessions.get(&id).and_then(std::sync::Weak::upgrade)
-            && (inner.owner.is_some() || !own)
-        {
-            return Ok(Session { inner });
-        }
-        let owner = if own { Some(Owner::take(&dir)?) } else { None };
-        let inner = Arc::new(SessionInner { runtime: self.clone(), id, dir: Some(dir), record, owner });
-        sessions.retain(|_, known| known.strong_count() > 0);
-        sessions.insert(id, Arc::downgrade(&inner));
-        Ok(Session { inner })
-    }
-}
-
-impl Owner {
-    fn take(dir: &SessionDir) -> Result<Owner> {
-        let mark = mark::own().map_err(|error| Error::Unreachable(format!("cannot identify this process: {error}")))?;
-        let Some(lock) = dir.try_owner_lock()? else {
-            return Err(Error::Owned { session: dir.id(), holder: "a living process".to_owned() });
-        };
-        Ok(Owner { _lock: lock, mark, link: tokio::sync::Mutex::new(None) })
-    }
 }
 
 impl Session {
@@ -281,59 +78,44 @@ impl Session {
         }
     }
 
-    /// Makes sure that the keeper knows its owner: on the connection made before, else on a new one.
-    pub(crate) async fn reach_keeper_as_owner(&self) -> Result<()> {
-        self.with_owner_link(async |_| Ok(())).await.map(|_| ())
-    }
-
-    /// Does something with the owner's connection to the keeper; none where this process is no owner.
-    pub(crate) async fn with_owner_link<T>(
-        &self,
-        act: impl AsyncFnOnce(&mut Link) -> Result<T>,
-    ) -> Result<Option<T>> {
+    /// The owner's connection to the keeper, made or made again where there is none; none where this
+    /// process is no owner.
+    pub(crate) async fn owner_link(&self) -> Result<Option<MappedMutexGuard<'_, Link>>> {
         let Some(owner) = &self.inner.owner else { return Ok(None) };
         let mut slot = owner.link.lock().await;
         // Nothing is ever said on this connection once it is owned, so whatever comes is its end.
-        let mut kept = slot.take();
-        let alive = match &mut kept {
+        let alive = match slot.as_mut() {
             Some(link) => link.is_quiet()?,
             None => false,
         };
-        let link = match kept {
-            Some(link) if alive => link,
-            _ => self.connect_as_owner(&owner.mark).await?,
-        };
-        act(slot.insert(link)).await.map(Some)
+        if !alive {
+            *slot = Some(self.connect_as_owner(&owner.mark).await?);
+        }
+        Ok(MutexGuard::try_map(slot, Option::as_mut).ok())
     }
 
     async fn connect_as_owner(&self, mark: &ProcessMark) -> Result<Link> {
-        let executable = self.inner.runtime.executable()?;
-        keeper::with_keeper(&executable, self.dir()?.dir(), async |mut link: Link| {
-            link.send(&ToKeeper::Own { mark: mark.clone() }).await?;
-            match link.message::<FromKeeper>().await? {
-                Some(FromKeeper::Owned) => Ok(Handed::Taken(link)),
-                Some(FromKeeper::Failed { reason }) => Err(Error::Unreachable(reason)),
-                Some(FromKeeper::Busy) | None => Ok(Handed::NoKeeper),
-                Some(other) => Err(Error::Protocol(format!("the keeper answered Own with {other:?}"))),
+        let mut keepers = Keepers::of(self.inner.runtime.executable()?, self.dir()?.dir());
+        loop {
+            let mut link = keepers.connect().await?;
+            let own = async {
+                link.send(&ToKeeper::Own { mark: mark.clone() }).await?;
+                link.message::<FromKeeper>().await
+            };
+            match keepers.within(own).await? {
+                Some(FromKeeper::Owned) => return Ok(link),
+                Some(FromKeeper::Failed { reason }) => return Err(Error::Unreachable(reason)),
+                Some(FromKeeper::Busy) | None => {}
+                Some(other) => return Err(Error::Protocol(format!("the keeper answered Own with {other:?}"))),
             }
-        })
-        .await
+        }
     }
 }
 
-fn anchor_mark(anchor: Anchor) -> Result<Option<ProcessMark>> {
-    match anchor {
-        Anchor::None => Ok(None),
-        Anchor::Process(pid) => match mark::mark_of(pid) {
-            Ok(Some(mark)) => Ok(Some(mark)),
-            Ok(None) => Err(no_process(pid)),
-            Err(error) => Err(Error::Refused(format!("process {pid} cannot be an anchor: {error}"))),
-        },
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Session({})", self.inner.id)
     }
-}
-
-fn no_process(pid: u32) -> Error {
-    Error::Refused(format!("there is no process {pid} to anchor a session on"))
 }
 
 pub(crate) fn is_alive(mark: &ProcessMark) -> Result<bool> {

@@ -7,7 +7,7 @@ use outlast_core::record::{
 };
 use outlast_core::request::{Lifetime, OsText, Stdin};
 use outlast_core::wire::LiveStatus;
-use outlast_host::clock;
+use outlast_host::{clock, proc};
 use std::path::PathBuf;
 
 use crate::output::OutputView;
@@ -59,8 +59,10 @@ pub struct Snapshot {
     pub output: OutputView,
     /// The leader while it lives.
     pub pid: Option<u32>,
-    /// Who outlived the leader: those alive now where a supervisor answered, else as recorded.
+    /// Who outlived the leader and is alive now.
     pub survivors: Vec<Survivor>,
+    /// Who outlived the leader as recorded at the end, and what became of them then.
+    pub survivors_at_end: Vec<Survivor>,
     /// `cgroup` or `subreaper`.
     pub containment: String,
     /// The trust of who asked for it.
@@ -106,7 +108,8 @@ impl Snapshot {
             duration_ms: exit.duration_ms,
             output: view(output, log, false),
             pid: None,
-            survivors: exit.survivors,
+            survivors: exit.survivors.iter().filter(|one| lives(one)).cloned().collect(),
+            survivors_at_end: exit.survivors,
             containment: exit.containment,
             trust: exit.trust,
             consumer: exit.consumer,
@@ -152,6 +155,7 @@ impl Snapshot {
             output: view(status.map(|status| status.output).unwrap_or_default(), log, true),
             pid: status.and_then(|status| status.leader.as_ref()).map(|leader| leader.pid),
             survivors: Vec::new(),
+            survivors_at_end: Vec::new(),
             containment: status.map(|status| status.containment.clone()).unwrap_or_default(),
             stopping_by: None,
             stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin == Stdin::Open),
@@ -204,6 +208,12 @@ impl Snapshot {
     pub fn fact(&self) -> Option<Fact> {
         self.end.as_ref().and_then(End::fact)
     }
+}
+
+/// Whether a survivor is still there: the same process, by its start time.
+fn lives(survivor: &Survivor) -> bool {
+    let stat = proc::stat(survivor.pid).ok().flatten();
+    stat.is_some_and(|stat| stat.is_live() && stat.start == survivor.start)
 }
 
 fn view(output: OutputState, log: Option<PathBuf>, capturing: bool) -> OutputView {

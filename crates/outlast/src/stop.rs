@@ -9,7 +9,7 @@ use outlast_host::store::command::CommandDir;
 
 use crate::deliver::check_consumer;
 use crate::error::{Error, Result};
-use crate::inspect::Command;
+use crate::command::Command;
 use crate::probe;
 use crate::race;
 use crate::request::millis;

@@ -7,13 +7,15 @@ use crate::error::{Error, Result};
 use crate::launch;
 use crate::race::{self, First};
 use crate::request::RunRequest;
-use crate::running::{Demotion, Finished, RunEvent, Running};
+use crate::finished::Finished;
+use crate::running::{Demotion, RunEvent, Running};
 use crate::session::Session;
 
 /// How long a cancelled start is given to be accepted, before it counts as not started.
 const ACCEPT_BOUND: Duration = Duration::from_millis(250);
 
 /// How a foreground run came out.
+#[derive(Debug)]
 pub enum Outcome {
     /// It ended in the foreground.
     Finished(Box<Finished>),

@@ -8,7 +8,7 @@ use outlast_host::store::trace;
 
 use crate::deliver::check_consumer;
 use crate::error::{Error, Result};
-use crate::keeper::{self, Handed};
+use crate::keeper::Keepers;
 use crate::link::Link;
 use crate::request::millis;
 use crate::session::Session;
@@ -28,17 +28,7 @@ impl Session {
             return Ok(closed);
         }
         // The keeper is the one who ends a session, so one is started where none lives.
-        let executable = self.runtime().executable()?;
-        let mut link = keeper::with_keeper(&executable, self.dir()?.dir(), async |mut link: Link| {
-            link.send(&ToKeeper::Ping).await?;
-            match link.message::<FromKeeper>().await? {
-                Some(FromKeeper::Pong { .. }) => Ok(Handed::Taken(link)),
-                Some(FromKeeper::Failed { reason }) => Err(Error::Unreachable(reason)),
-                Some(FromKeeper::Busy) | None => Ok(Handed::NoKeeper),
-                Some(other) => Err(Error::Protocol(format!("the keeper answered Ping with {other:?}"))),
-            }
-        })
-        .await?;
+        let mut link = self.answering_keeper().await?;
         let pid = link.peer_pid();
         let question = ToKeeper::End { by: by.to_owned(), bound_ms: millis(bound), detached };
         let answer = async {
@@ -56,6 +46,24 @@ impl Session {
             },
             Err(_) => {
                 Err(Error::Silent { what: format!("the keeper of {}", self.id()), pid, bound_ms: millis(bound) })
+            }
+        }
+    }
+
+    /// A connection to a keeper that answers, started if none lives.
+    async fn answering_keeper(&self) -> Result<Link> {
+        let mut keepers = Keepers::of(self.runtime().executable()?, self.dir()?.dir());
+        loop {
+            let mut link = keepers.connect().await?;
+            let ping = async {
+                link.send(&ToKeeper::Ping).await?;
+                link.message::<FromKeeper>().await
+            };
+            match keepers.within(ping).await? {
+                Some(FromKeeper::Pong { .. }) => return Ok(link),
+                Some(FromKeeper::Failed { reason }) => return Err(Error::Unreachable(reason)),
+                Some(FromKeeper::Busy) | None => {}
+                Some(other) => return Err(Error::Protocol(format!("the keeper answered Ping with {other:?}"))),
             }
         }
     }

@@ -116,6 +116,7 @@ impl Vanished<'_> {
             errors: vec!["its supervisor vanished; output that was not passed on yet is lost".to_owned()],
             output: OutputState::default(),
             survivors: Vec::new(),
+            limits_kept_by: None,
             survivors_policy: request.survivors,
             containment: "subreaper".to_owned(),
             recorded_by: "runtime".to_owned(),

@@ -85,7 +85,6 @@ pub fn check_command(command: &Value, with_text: bool) -> Result<(), String> {
     rule(survivors.iter().all(named), "a survivor has pid and name")?;
     rule(phase != "running" || command["end"].is_null(), "end is null while running")?;
     rule(phase != "ended" || command["end"].is_object(), "an ended command has an end")?;
-    rule(phase != "running" || command["pid"].is_i64(), "a running command has its leader's pid")?;
     if command["end"].is_null() { check_open(command) } else { check_end(command) }
 }
 

@@ -23,4 +23,5 @@ pub use json::Json;
 pub use output::Output;
 pub use proc::Proc;
 pub use rustix::process::Signal;
+pub use sessions::Sleeper;
 pub use world::World;

@@ -33,7 +33,7 @@ pub struct World {
 }
 
 impl World {
-    /// Makes a world around the binary under test, with an anchored session.
+    /// Makes a world around the binary under test, with an anchored session of a context.
     pub fn new(binary: &str) -> World {
         World::with_state(binary, "state")
     }
@@ -41,7 +41,7 @@ impl World {
     /// Makes a world whose state directory has this path below the world's root.
     pub fn with_state(binary: &str, state: &str) -> World {
         let world = World::bare(binary, state);
-        world.new_session(&[]);
+        world.new_session(&["--context", "world"]);
         world
     }
 

@@ -70,14 +70,22 @@ impl Context {
         let session = match selector {
             // A whole id needs no session, so that it answers from anywhere.
             Selector::Full(id) => self.runtime.find_command(&id).await?,
-            Selector::Alias(_) | Selector::Prefix(_) => {
-                self.session_if_any(scope).await?.ok_or_else(|| {
-                    let pid = self.config.anchor();
-                    Failure::Unknown(format!("{name}; no session is anchored on process {pid}, name one with --session"))
-                })?
-            }
+            Selector::Alias(_) | Selector::Prefix(_) => self.session_if_any(scope).await?.ok_or_else(|| {
+                let pid = self.config.anchor();
+                Failure::Unknown(format!("{name}; no session is anchored on process {pid}, name one with --session"))
+            })?,
         };
         Ok(session.command(name).await?)
+    }
+
+    /// What to say of a command of this session where another one was asked; nothing where it is the same.
+    pub async fn elsewhere(&self, scope: &Scope, owner: &Session) -> Option<String> {
+        // Which session was asked only matters for a command of another one, so that its absence is no error.
+        let asked = self.session_if_any(scope).await.ok().flatten().filter(|asked| asked.id() != owner.id())?;
+        let context = |session: &Session| session.record().map(|record| record.context.clone());
+        let same = context(&asked).filter(|key| !key.is_empty()).is_some_and(|key| context(owner) == Some(key));
+        let which = if same && owner.id() < asked.id() { "an earlier session" } else { "another session" };
+        Some(format!("it belongs to {which}: {}", owner.id()))
     }
 
     /// Whoever is spoken for.
@@ -90,7 +98,7 @@ impl Context {
 
 /// A name that cannot be one is unknown as much as one that nobody has.
 fn unknown_name(name: &str, error: &outlast_core::id::IdError) -> Failure {
-    let shown = outlast_core::names::shorten(name, 80);
+    let shown = outlast_core::names::display_line(name);
     Failure::Unknown(format!("{shown}; it is not {}", error.expected))
 }
 
@@ -111,5 +119,6 @@ pub fn size(text: &str) -> Result<u64, outlast_core::units::UnitError> {
 
 /// Parses a signal for clap.
 pub fn signal(text: &str) -> Result<i32, String> {
-    outlast_core::ending::signal_number(text).ok_or_else(|| "not a signal (examples: INT, SIGHUP, RTMIN+1, 9)".to_owned())
+    outlast_core::ending::signal_number(text)
+        .ok_or_else(|| "not a signal (examples: INT, SIGHUP, RTMIN+1, 9)".to_owned())
 }

@@ -53,9 +53,10 @@ fn text(view: &DoctorView) -> String {
         text.push_str(&format!("  {name:<18}{}\n", display_line(value)));
     }
     text.push('\n');
+    let width = view.findings.iter().map(|one| one.name.len()).max().unwrap_or(0);
     for one in &view.findings {
         let mark = if one.ok { " " } else { "!" };
-        text.push_str(&format!("{mark} {:<18}{}\n", display_line(&one.name), display_line(&one.detail)));
+        text.push_str(&format!("{mark} {:<width$}  {}\n", display_line(&one.name), display_line(&one.detail)));
     }
     text
 }

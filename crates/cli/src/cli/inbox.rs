@@ -1,7 +1,7 @@
 //! `outlast inbox`: the ends that a consumer has not been told of.
 
 use clap::Args;
-use outlast::{Completion, Session};
+use outlast::{Completion, Session, Via};
 
 use super::{Context, Scope};
 use crate::exit::{self, Answer};
@@ -19,7 +19,7 @@ pub struct InboxArgs {
     /// Count what is shown as told
     #[arg(long)]
     ack: bool,
-    /// Who is told [default: $OUTLAST_CONSUMER, else `human` on a terminal, `model` elsewhere]
+    /// Who is told [default: $OUTLAST_CONSUMER, else human or model]
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
     /// Print one JSON object, outlast.inbox/1
@@ -48,17 +48,16 @@ pub async fn inbox(args: InboxArgs, context: &Context) -> Answer {
     let completions: Vec<Completion> = leased.iter().map(|guard| guard.completion().clone()).collect();
     show(&completions, &session, args.json, context)?;
     for guard in leased {
-        guard.commit("inbox").await?;
+        guard.commit(Via::Inbox).await?;
     }
     Ok(exit::DONE)
 }
 
 fn show(completions: &[Completion], session: &Session, json: bool, context: &Context) -> Result<(), exit::Failure> {
     if json {
-        let views = completions.iter().map(|one| CompletionView {
-            command: CommandView::listed(&one.snapshot),
-            redelivered: one.redelivered,
-        });
+        let views = completions
+            .iter()
+            .map(|one| CompletionView { command: CommandView::listed(&one.snapshot), redelivered: one.redelivered });
         return context.printer.json(&InboxView::of(views.collect()));
     }
     context.printer.print(words::completions(completions, Some(*session.id())))

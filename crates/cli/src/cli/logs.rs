@@ -13,8 +13,9 @@ use reader::Reader;
 /// Prints the output of a command
 #[derive(Args)]
 #[command(after_help = "\
-Offsets count bytes of the output, as status and --json show them. Without --raw the text is cleaned:
-no escape sequences, the last frame of a redrawn line, runs of equal lines counted (not with -f).
+Offsets count bytes of the output, as --json shows them. Without --raw the text
+is cleaned: no escape sequences, only the last frame of a redrawn line, runs of
+equal lines counted (not with -f).
 
 Examples:
   outlast logs w1 --tail 20
@@ -77,7 +78,11 @@ pub async fn logs(args: LogsArgs, context: &Context) -> Answer {
     let grep = grep.map_err(|error| Failure::Usage(error.to_string()))?;
     let command = context.command(&args.scope, &args.id).await?;
     let mut reader = Reader::new(context.printer, args.raw, args.timestamps, grep);
-    if args.follow { follow(&args, &command, &mut reader).await } else { read(&args, &command, &mut reader, context).await }
+    if args.follow {
+        follow(&args, &command, &mut reader).await
+    } else {
+        read(&args, &command, &mut reader, context).await
+    }
 }
 
 async fn read(args: &LogsArgs, command: &Command, reader: &mut Reader, context: &Context) -> Answer {

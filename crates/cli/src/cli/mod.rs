@@ -24,7 +24,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::Config;
 use crate::exit::{self, Answer, Failure};
 use crate::output::Printer;
-use context::Context;
+pub use context::Context;
 
 /// Runs shell commands that never block their caller, are never lost and leave nothing behind.
 #[derive(Parser)]
@@ -64,8 +64,8 @@ enum Verb {
 
 /// The options that every verb has which looks at a session.
 #[derive(Args)]
-struct Scope {
-    /// The session that is meant [default: $OUTLAST_SESSION, else that of this terminal or parent process]
+pub struct Scope {
+    /// The session that is meant [default: $OUTLAST_SESSION, else this terminal's]
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 }
@@ -94,9 +94,9 @@ pub fn answer() -> ExitCode {
     };
     let config = match Config::read() {
         Ok(config) => config,
-        Err(reason) => return fail(Printer { colour: false, terminal: false }, &Failure::Usage(reason)),
+        Err(reason) => return fail(Printer { colour: false }, &Failure::Usage(reason)),
     };
-    let printer = Printer { colour: config.colour, terminal: config.terminal };
+    let printer = Printer { colour: config.colour };
     match dispatch(cli.verb, config, printer) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => fail(printer, &failure),
@@ -184,7 +184,9 @@ mod tests {
         let cli = Cli::try_parse_from(["outlast", "run", "-b", "ls", "--json", "-c", "x"]).expect("arguments");
         let Verb::Run(args) = cli.verb else { panic!("another verb") };
         assert_eq!(args.argv, ["ls", "--json", "-c", "x"]);
-        for wrong in [&["outlast", "run", "--no-such", "ls"][..], &["outlast", "run", "-c", "x", "--", "ls"], &["outlast"]] {
+        for wrong in
+            [&["outlast", "run", "--no-such", "ls"][..], &["outlast", "run", "-c", "x", "--", "ls"], &["outlast"]]
+        {
             assert!(Cli::try_parse_from(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -163,14 +163,19 @@ async fn show(args: ShowArgs, context: &Context) -> Answer {
 
 async fn end(args: &EndArgs, context: &Context) -> Answer {
     let session = context.runtime.open_session(&parse_session(&args.id)?).await?;
+    let before = session.closed().await?;
     let closed = session.end(&context.config.consumer, END_BOUND, args.detached).await?;
-    if let Some(report) = words::end_report(&closed) {
+    // The report of an end is made once; `session show --json` has it for ever.
+    if before.is_none()
+        && let Some(report) = words::end_report(&closed)
+    {
         context.printer.tell(&report);
     }
     if args.plain.json {
         context.printer.json(&view(&session).await?.closed(&closed))?;
     } else {
-        context.printer.print(format!("{} ended\n", session.id()))?;
+        let how = if before.is_none() { "ended" } else { "had already ended" };
+        context.printer.print(format!("{} {how}\n", session.id()))?;
     }
     let verified = closed.commands.iter().all(|one| one.state != "unwinding");
     Ok(if verified { exit::DONE } else { exit::NOT_ALL })

@@ -1,7 +1,6 @@
 //! `outlast status`: everything about some commands. Looking consumes nothing.
 
 use clap::Args;
-use outlast::{Session, Snapshot};
 
 use super::{Context, Scope};
 use crate::exit::{self, Answer};
@@ -27,12 +26,13 @@ pub struct StatusArgs {
 
 /// Shows commands.
 pub async fn status(args: StatusArgs, context: &Context) -> Answer {
-    let mut snapshots = Vec::new();
+    let mut found = Vec::new();
     for id in &args.ids {
-        snapshots.push(context.command(&args.scope, id).await?.snapshot().await?);
+        let command = context.command(&args.scope, id).await?;
+        found.push((command.snapshot().await?, command));
     }
     if args.json {
-        let mut views: Vec<CommandView> = snapshots.iter().map(CommandView::whole).collect();
+        let mut views: Vec<CommandView> = found.iter().map(|(snapshot, _)| CommandView::whole(snapshot)).collect();
         match (views.pop(), views.is_empty()) {
             (Some(only), true) => context.printer.json(&only)?,
             (last, _) => {
@@ -42,17 +42,11 @@ pub async fn status(args: StatusArgs, context: &Context) -> Answer {
         }
         return Ok(exit::DONE);
     }
-    // Which session was asked only matters for a command of another one, so that its absence is no error.
-    let asked = context.session_if_any(&args.scope).await.ok().flatten();
-    let texts: Vec<String> = snapshots.iter().map(|one| words::status(one, elsewhere(one, asked.as_ref()).as_deref())).collect();
+    let mut texts = Vec::new();
+    for (snapshot, command) in &found {
+        let elsewhere = context.elsewhere(&args.scope, command.session()).await;
+        texts.push(words::status(snapshot, elsewhere.as_deref()));
+    }
     context.printer.print(texts.join("\n"))?;
     Ok(exit::DONE)
-}
-
-/// What to say of a command that is not of the session that was asked.
-fn elsewhere(snapshot: &Snapshot, asked: Option<&Session>) -> Option<String> {
-    let asked = asked.filter(|asked| *asked.id() != snapshot.session)?;
-    let earlier = snapshot.session < *asked.id() && asked.record().is_some_and(|record| !record.context.is_empty());
-    let which = if earlier { "belongs to an earlier session" } else { "belongs to another session" };
-    Some(format!("{which}: {}", snapshot.session))
 }

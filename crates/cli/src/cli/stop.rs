@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
-use outlast::{Command, StopOptions, StopOutcome};
+use outlast::{Command, StopOptions, StopOutcome, Via};
+use outlast_core::ending::signal_name;
 use outlast_core::names::display_line;
 use outlast_core::record::{Phase, Survivor};
 use tokio::task::JoinSet;
 
-use super::{Context, Scope, context};
+use super::{Context, Scope, context, signals};
 use crate::exit::{self, Answer, Failure};
 use crate::view::{CommandView, ListView, ProcessView, StoppedView};
 use crate::words;
@@ -42,7 +43,7 @@ pub struct StopArgs {
     /// Also when others wait for it
     #[arg(long)]
     force: bool,
-    /// Who asks [default: $OUTLAST_CONSUMER, else `human` on a terminal, `model` elsewhere]
+    /// Who asks [default: $OUTLAST_CONSUMER, else human or model]
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
     /// Print one JSON object: outlast.command/1, or outlast.list/1 for several ids
@@ -74,7 +75,7 @@ pub async fn stop(args: StopArgs, context: &Context) -> Answer {
         failures.extend(refused);
         outcomes
     };
-    show(&args, &outcomes, context)?;
+    show(&args, &outcomes, context).await?;
     commit(&outcomes, &by, context).await?;
     if let Some(last) = failures.pop() {
         for failure in &failures {
@@ -105,10 +106,12 @@ async fn stop_each(commands: Vec<Command>, options: &StopOptions) -> (Vec<StopOu
     (outcomes.into_iter().map(|(_, outcome)| outcome).collect(), failures)
 }
 
-fn show(args: &StopArgs, outcomes: &[StopOutcome], context: &Context) -> Result<(), Failure> {
+async fn show(args: &StopArgs, outcomes: &[StopOutcome], context: &Context) -> Result<(), Failure> {
+    for note in outcomes.iter().filter_map(|outcome| outcome.note.as_deref()) {
+        context.printer.say(&display_line(note));
+    }
     if !args.json {
-        let text: String = outcomes.iter().map(words::stopped).collect();
-        return context.printer.print(text);
+        return show_text(args, outcomes, context).await;
     }
     for (outcome, one) in outcomes.iter().flat_map(|outcome| outcome.alive.iter().map(move |one| (outcome, one))) {
         let whose = outcome.snapshot.id;
@@ -123,6 +126,20 @@ fn show(args: &StopArgs, outcomes: &[StopOutcome], context: &Context) -> Result<
             context.printer.json(&ListView::of(views.collect()))
         }
     }
+}
+
+async fn show_text(args: &StopArgs, outcomes: &[StopOutcome], context: &Context) -> Result<(), Failure> {
+    let first = match (args.grace, args.signal) {
+        (Some(Duration::ZERO), _) => "KILL".to_owned(),
+        (_, signal) => signal_name(signal.unwrap_or(signals::TERM)),
+    };
+    let mut text = String::new();
+    for outcome in outcomes {
+        let owner = context.runtime.open_session(&outcome.snapshot.session).await?;
+        let elsewhere = context.elsewhere(&args.scope, &owner).await;
+        text.push_str(&words::stopped(outcome, &first, elsewhere.as_deref()));
+    }
+    context.printer.print(text)
 }
 
 fn view(outcome: &StopOutcome, command: CommandView) -> StoppedView {
@@ -140,7 +157,7 @@ fn view(outcome: &StopOutcome, command: CommandView) -> StoppedView {
 async fn commit(outcomes: &[StopOutcome], consumer: &str, context: &Context) -> Result<(), Failure> {
     for outcome in outcomes.iter().filter(|outcome| outcome.snapshot.phase == Phase::Ended) {
         let session = context.runtime.open_session(&outcome.snapshot.session).await?;
-        session.commit(consumer, &outcome.snapshot.id, "stop").await?;
+        session.commit(consumer, &outcome.snapshot.id, Via::Stop).await?;
     }
     Ok(())
 }

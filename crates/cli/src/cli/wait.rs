@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use clap::Args;
-use outlast::{Command, Until, WaitEnd, WaitOptions, WaitReport, Waited};
+use outlast::{Command, Until, Via, WaitEnd, WaitOptions, WaitReport, Waited};
 use outlast_core::notice;
 use outlast_core::record::Phase;
 use outlast_core::text::TEXT_BYTES;
@@ -22,8 +22,9 @@ use crate::words;
 /// Waits for commands; ends with the command's own code
 #[derive(Args)]
 #[command(after_help = "\
-Several ids: 0 if all are ok, else 1. --any: the code of the first that ended. The time is up: 124.
---until was met: 0; the command ended before: its code, or 1. Ctrl-C ends the wait alone, with 130.
+Several ids: 0 if all are ok, else 1. --any: the code of the first that ended.
+--until was met: 0; the command ended before: its code, or 1. Time is up: 124.
+Ctrl-C ends the wait alone, with 130.
 
 Examples:
   outlast wait w1
@@ -43,7 +44,7 @@ pub struct WaitArgs {
     /// What to wait for: exit, output:RE, quiet:D
     #[arg(long, value_name = "WHAT", default_value = "exit")]
     until: String,
-    /// Who is told of the ends [default: $OUTLAST_CONSUMER, else `human` on a terminal, `model` elsewhere]
+    /// Who is told of the ends [default: $OUTLAST_CONSUMER, else human or model]
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
     /// Print one JSON object: outlast.command/1, or outlast.list/1 for several ids
@@ -97,7 +98,7 @@ pub async fn wait(args: WaitArgs, context: &Context) -> Answer {
     show(&report, args.json && args.ids.len() == 1, args.json, context)?;
     for (command, waited) in commands.iter().zip(&report.commands) {
         if waited.snapshot.phase == Phase::Ended {
-            command.session().commit(&consumer, command.id(), "wait").await?;
+            command.session().commit(&consumer, command.id(), Via::Wait).await?;
         }
     }
     Ok(code(&report, by_exit, !unknown.is_empty()))
@@ -169,9 +170,7 @@ fn code(report: &WaitReport, by_exit: bool, some_unknown: bool) -> u8 {
     match (report.end, report.first.and_then(|index| report.commands.get(index))) {
         (WaitEnd::Bound, _) => exit::TIMED_OUT,
         (WaitEnd::Met, _) if !by_exit => exit::DONE,
-        (WaitEnd::EndedBefore, first) => {
-            first.or(report.commands.first()).map_or(exit::NOT_ALL, not_met)
-        }
+        (WaitEnd::EndedBefore, first) => first.or(report.commands.first()).map_or(exit::NOT_ALL, not_met),
         (WaitEnd::Met | WaitEnd::Nothing, first) => match (report.commands.as_slice(), first) {
             ([only], _) if !some_unknown => of(only),
             (_, Some(first)) if report.commands.iter().any(|one| one.snapshot.end.is_none()) => of(first),

@@ -5,10 +5,11 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use outlast::Stream;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use tokio::io::Interest;
-use tokio::io::unix::{AsyncFd, TryIoError};
+
+use crate::streams::{Watched, is_now};
 
 /// Bytes written at once into something that can fill up. A pipe that polls as writable has room for at
 /// least as many (pipe(7), `PIPE_BUF`), so that the write does not block although the descriptor may.
@@ -34,9 +35,13 @@ pub struct Sink {
 impl Sink {
     /// Takes copies of the two descriptors; needs a runtime around it.
     pub fn new() -> io::Result<Sink> {
-        let out = Target::new(io::stdout().as_fd().try_clone_to_owned()?);
-        let err = Target::new(io::stderr().as_fd().try_clone_to_owned()?);
+        let (out, err) = (Target::new(io::stdout())?, Target::new(io::stderr())?);
         Ok(Sink { out, err, queue: VecDeque::new(), closed: false })
+    }
+
+    /// Whether somebody still reads.
+    pub fn is_open(&self) -> bool {
+        !self.closed
     }
 
     /// Whether everything is written.
@@ -80,46 +85,37 @@ impl Sink {
     }
 }
 
-/// One descriptor to write to.
-enum Target {
-    /// A pipe, a socket or a terminal.
-    Polled(AsyncFd<OwnedFd>),
-    /// A file, which is always ready.
-    Direct(OwnedFd),
-}
+/// One stream to write to.
+struct Target(Watched);
 
 impl Target {
-    fn new(fd: OwnedFd) -> Target {
-        // epoll refuses what is always ready (epoll_ctl(2), EPERM) and hands the descriptor back.
-        match AsyncFd::try_with_interest(fd, Interest::WRITABLE | Interest::ERROR) {
-            Ok(fd) => Target::Polled(fd),
-            Err(refused) => Target::Direct(refused.into_parts().0),
-        }
+    fn new(stream: impl AsFd) -> io::Result<Target> {
+        Watched::new(stream, Interest::WRITABLE | Interest::ERROR).map(Target)
     }
 
     async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let fd = match self {
-            Target::Direct(fd) => return write(fd, bytes),
-            Target::Polled(fd) => fd,
+        let fd = match &self.0 {
+            Watched::Direct(fd) => return write(fd, bytes),
+            Watched::Polled(fd) => fd,
         };
         loop {
             let mut ready = fd.ready(Interest::WRITABLE | Interest::ERROR).await?;
             let tried = ready.try_io(|fd| {
-                if !has_room(fd.get_ref())? {
+                if !is_now(fd.get_ref(), PollFlags::OUT)? {
                     return Err(io::ErrorKind::WouldBlock.into());
                 }
                 write(fd.get_ref(), &bytes[..bytes.len().min(STEP)])
             });
-            match tried {
-                Ok(result) => return result,
-                Err(TryIoError { .. }) => {}
+            // Otherwise it would have blocked, and the readiness is cleared.
+            if let Ok(result) = tried {
+                return result;
             }
         }
     }
 
     /// Waits until nobody can read any more; for ever where that cannot be known.
     async fn hung_up(&self) {
-        let Target::Polled(fd) = self else { return std::future::pending().await };
+        let Watched::Polled(fd) = &self.0 else { return std::future::pending().await };
         loop {
             match fd.ready(Interest::ERROR).await {
                 Ok(ready) if ready.ready().is_error() => return,
@@ -136,16 +132,5 @@ fn write(fd: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
             Err(Errno::INTR) => {}
             other => return Ok(other?),
         }
-    }
-}
-
-/// Whether a write would not block now. A hang-up counts: the write then says what is wrong.
-fn has_room(fd: &OwnedFd) -> io::Result<bool> {
-    let mut polled = [PollFd::new(fd, PollFlags::OUT)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    match poll(&mut polled, Some(&now)) {
-        Ok(count) => Ok(count > 0),
-        Err(Errno::INTR) => Ok(false),
-        Err(errno) => Err(errno.into()),
     }
 }

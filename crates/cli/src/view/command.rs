@@ -201,11 +201,13 @@ pub mod tests {
             output: OutputView { tail: b"a\rb\n".to_vec(), bytes: 4, ..OutputView::default() },
             pid: Some(42),
             survivors: vec![],
+            survivors_at_end: vec![],
             containment: "subreaper".into(),
             trust: "trusted".into(),
             consumer: "model".into(),
             stopping_by: None,
             stdin_open: false,
+            quiet_ms: None,
             report: None,
             note: None,
         }
@@ -227,9 +229,28 @@ pub mod tests {
     fn b8_every_key_is_there_while_it_runs() {
         let json = serde_json::to_value(CommandView::whole(&snapshot())).expect("plain data");
         for key in [
-            "schema", "id", "alias", "session", "label", "command", "cwd", "phase", "demoted", "end", "exit_code",
-            "status", "started_at_ms", "demoted_at_ms", "ended_at_ms", "duration_ms", "output", "pid", "survivors",
-            "containment", "joined", "trust",
+            "schema",
+            "id",
+            "alias",
+            "session",
+            "label",
+            "command",
+            "cwd",
+            "phase",
+            "demoted",
+            "end",
+            "exit_code",
+            "status",
+            "started_at_ms",
+            "demoted_at_ms",
+            "ended_at_ms",
+            "duration_ms",
+            "output",
+            "pid",
+            "survivors",
+            "containment",
+            "joined",
+            "trust",
         ] {
             assert!(json.get(key).is_some(), "{key}");
         }

@@ -20,11 +20,10 @@ pub fn completions(all: &[Completion], session: Option<SessionId>) -> String {
     let mut text = String::new();
     let (own, earlier): (Vec<_>, Vec<_>) = all.iter().partition(|one| Some(one.snapshot.session) == session);
     for one in own {
-        text.push_str(&with_lines(&one.snapshot, |lines| notice::completion(lines)));
+        text.push_str(&with_lines(&one.snapshot, notice::completion));
     }
     text.push_str(&of_earlier(&earlier));
-    let again: Vec<String> =
-        all.iter().filter(|one| one.redelivered).map(|one| one.snapshot.id.to_string()).collect();
+    let again: Vec<String> = all.iter().filter(|one| one.redelivered).map(|one| one.snapshot.id.to_string()).collect();
     if !again.is_empty() {
         text.push_str(&format!("Perhaps told before, by a reader that went away: {}\n", again.join(", ")));
     }
@@ -100,7 +99,7 @@ fn survivor_lines(snapshot: &Snapshot) -> Vec<SurvivorLine<'_>> {
         Fate::Killed => "ended",
         Fate::Unstoppable => "left running",
     };
-    snapshot.survivors.iter().map(|one| SurvivorLine { pid: one.pid, name: &one.name, fate: fate(one.fate) }).collect()
+    snapshot.survivors_at_end.iter().map(|one| SurvivorLine { pid: one.pid, name: &one.name, fate: fate(one.fate) }).collect()
 }
 
 /// Texts that a notice borrows.
@@ -176,7 +175,11 @@ pub fn end_report(closed: &ClosedRecord) -> Option<String> {
         .collect();
     let mut text = notice::session_end_report(closed.session, &discarded).unwrap_or_default();
     for (one, [_, command, ..]) in closed.commands.iter().zip(&texts).filter(|(one, _)| left(&one.state)) {
-        let why = if one.state == "detached" { "left running on purpose (detached)" } else { "not verified as ended in time" };
+        let why = if one.state == "detached" {
+            "left running on purpose (detached)"
+        } else {
+            "not verified as ended in time"
+        };
         text.push_str(&format!("{}: {why}: {}\n", one.id, display_line(command)));
     }
     (!text.is_empty()).then_some(text)
@@ -196,7 +199,8 @@ pub fn resumed(report: &ReconcileReport) -> Option<String> {
     .map(|(count, what)| format!("{count} {what}"))
     .collect();
     let session = report.session?;
-    (!parts.is_empty()).then(|| format!("of session {session}: {}; `outlast inbox` tells what is news", parts.join(", ")))
+    (!parts.is_empty())
+        .then(|| format!("of session {session}: {}; `outlast inbox` tells what is news", parts.join(", ")))
 }
 
 #[cfg(test)]
@@ -222,10 +226,11 @@ mod tests {
     #[test]
     fn work_of_an_earlier_session_opens_in_its_own_words() {
         let other: SessionId = "ses_00000000000070008000000000000000".parse().expect("an id");
-        let openings: Vec<String> = [End::Exited { code: 0 }, End::Abandoned { fact: None }, End::Lost, End::Interrupted]
-            .into_iter()
-            .map(|end| completions(&[told(end, "x")], Some(other)).lines().next().unwrap_or_default().to_owned())
-            .collect();
+        let openings: Vec<String> =
+            [End::Exited { code: 0 }, End::Abandoned { fact: None }, End::Lost, End::Interrupted]
+                .into_iter()
+                .map(|end| completions(&[told(end, "x")], Some(other)).lines().next().unwrap_or_default().to_owned())
+                .collect();
         let distinct: std::collections::BTreeSet<&String> = openings.iter().collect();
         assert_eq!(distinct.len(), 4, "{openings:#?}");
     }

@@ -63,7 +63,10 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
     }
     lines.extend(snapshot.report.as_ref().map(|report| format!("named by report {}", display_line(report))));
-    lines.extend(records_incomplete(&snapshot.errors));
+    match &snapshot.end {
+        Some(End::SpawnFailed { .. }) => lines.extend(snapshot.errors.iter().map(|error| display_line(error))),
+        _ => lines.extend(records_incomplete(&snapshot.errors)),
+    }
     lines.extend(snapshot.note.as_deref().map(display_line));
     lines
 }
@@ -95,7 +98,9 @@ pub fn ended_inline(finished: &Finished) -> Vec<String> {
     if let End::SpawnFailed { step, errno } = &exit.end {
         let program = exit.command.first().map(|word| display_line(&word.lossy())).unwrap_or_default();
         let place = if step == "cwd" { format!(" in {}", display_line(&exit.cwd.lossy())) } else { String::new() };
-        lines.push(format!("cannot start {program}{place}: step {step} failed with {errno}"));
+        let reason = exit.errors.first().map_or_else(|| format!("{step}: {errno}"), |error| display_line(error));
+        lines.push(format!("cannot start {program}{place}; the step that failed is {reason}"));
+        return lines;
     }
     if cut_short(Some(&exit.end)) {
         let limit = exit.limit.as_deref().unwrap_or("it was ended by a limit");
@@ -114,30 +119,31 @@ pub fn ended_inline(finished: &Finished) -> Vec<String> {
     lines
 }
 
-/// The one line that a demotion says.
-pub fn moved(demotion: &Demotion, detached: bool) -> String {
+/// The one line that a demotion says; `asked` is why it was asked for.
+pub fn moved(demotion: &Demotion, detached: bool, asked: Option<&str>) -> String {
     let id = *demotion.command.id();
     let prospects = Prospects { tools: false, notified: false, detached };
     let why = match demotion.by {
         DemotedBy::Grace => return notice::demotion(id, prospects),
         DemotedBy::Background => return notice::started(id, None, prospects),
-        DemotedBy::Asked => "it was moved there",
-        DemotedBy::CallerGone => "its caller went away",
+        DemotedBy::Asked | DemotedBy::CallerGone => asked.unwrap_or("its caller went away"),
     };
     let rest = notice::demotion(id, prospects);
     // The same facts; only the reason is another one than the grace.
     rest.replacen("its grace is over", why, 1)
 }
 
-/// What a stop did, and a line `running:` for each process that is verified to be alive.
-pub fn stopped(outcome: &StopOutcome) -> String {
+/// What a stop did, and a line `running:` for each process that is verified to be alive. `first` is the
+/// signal that a stop begins with, `elsewhere` what to say of a command of another session.
+pub fn stopped(outcome: &StopOutcome, first: &str, elsewhere: Option<&str>) -> String {
     let snapshot = &outcome.snapshot;
     let end = snapshot.end.as_ref().map(end_words).unwrap_or_else(|| "no end yet".to_owned());
     let code = snapshot.exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
     let signals = match outcome.signals {
         0 => String::new(),
-        1 => ", 1 signal".to_owned(),
-        many => format!(", {many} signals"),
+        1 => format!(", sent {first}"),
+        // Whatever the first one was, the next one is KILL.
+        _ => format!(", sent {first}, then KILL"),
     };
     let what = match (outcome.already_ended, outcome.verified) {
         (true, _) => format!("had already ended: {end}{code}"),
@@ -148,11 +154,11 @@ pub fn stopped(outcome: &StopOutcome) -> String {
     if !outcome.ended_survivors.is_empty() {
         text.push_str(&format!("; ended what it had left: {}", processes(&outcome.ended_survivors)));
     }
+    text.extend(elsewhere.map(|which| format!("; {which}")));
     text.push('\n');
     for one in &outcome.alive {
         text.push_str(&format!("running: {} (pid {}) of {}\n", display_line(&one.name), one.pid, short_name(snapshot)));
     }
-    text.extend(outcome.note.as_deref().map(|note| display_line(note) + "\n"));
     text
 }
 
@@ -188,7 +194,9 @@ mod tests {
         let exited = status(&ended(End::Exited { code: 7 }), None);
         assert_eq!(
             exited,
-            format!("[{ID}] ended: exited, exit code 7, error, after 1m5s\noutput: 4 bytes, all shown\n[exit:7]\n\nb\n")
+            format!(
+                "[{ID}] ended: exited, exit code 7, error, after 1m5s\noutput: 4 bytes, all shown\n[exit:7]\n\nb\n"
+            )
         );
         let lost = status(&ended(End::Lost), Some("of an earlier session"));
         assert!(lost.starts_with(&format!("[{ID}] ended: lost, no exit code, error")), "{lost}");
@@ -223,10 +231,10 @@ mod tests {
             alive: vec![],
             note: None,
         };
-        let text = stopped(&outcome);
-        assert_eq!(text, format!("w3  {ID}  ended: stopped (KILL, by model), exit code 137, 2 signals\n"));
+        let text = stopped(&outcome, "TERM", None);
+        assert_eq!(text, format!("w3  {ID}  ended: stopped (KILL, by model), exit code 137, sent TERM, then KILL\n"));
         let alive = vec![Survivor { pid: 9, name: "stuck".into(), start: 0, fate: Fate::Unstoppable }];
-        let text = stopped(&StopOutcome { verified: false, alive, ..outcome });
+        let text = stopped(&StopOutcome { verified: false, alive, ..outcome }, "TERM", None);
         assert!(text.contains("not verified") && text.contains("\nrunning: stuck (pid 9) of w3\n"), "{text}");
     }
 }

@@ -36,7 +36,7 @@ pub fn commands(list: &[Snapshot], width: Width, colour: bool) -> String {
     }
     let states: Vec<String> = list.iter().map(state).collect();
     let state_width = states.iter().map(String::len).max().unwrap_or(0).max(5);
-    let fixed = 5 + state_width + 2 + 8 + 10;
+    let fixed = 7 + state_width + 2 + 8 + 10;
     let (name_width, ids) = match width {
         Width::Columns(columns) if columns < fixed + NAME + 2 + 36 => {
             (columns.saturating_sub(fixed).clamp(16, NAME), false)
@@ -45,8 +45,8 @@ pub fn commands(list: &[Snapshot], width: Width, colour: bool) -> String {
     };
     let id_title = if ids { "  ID" } else { "" };
     let mut text = format!(
-        "{:<5}{:<state_width$}  {:<8}{:<10}{:<pad$}{id_title}\n",
-        "",
+        "{:<7}{:<state_width$}  {:<8}{:<10}{:<pad$}{id_title}\n",
+        "ALIAS",
         "STATE",
         "TIME",
         "BYTES",
@@ -64,12 +64,12 @@ pub fn commands(list: &[Snapshot], width: Width, colour: bool) -> String {
         let tail = if ids { format!("{name:<name_width$}  {}", one.id) } else { name };
         let time = format_elapsed(Duration::from_millis(one.duration_ms));
         let state = paint(state, state_width, mark, colour);
-        let row = format!("{alias:<5}{state}  {time:<8}{:<10}{tail}", one.output.bytes);
+        let row = format!("{alias:<7}{state}  {time:<8}{:<10}{tail}", one.output.bytes);
         text.push_str(row.trim_end());
         text.push('\n');
         let living = alive(&one.survivors);
         if one.phase == Phase::Ended && !living.is_empty() {
-            text.push_str(&format!("     still alive: {}\n", processes(living)));
+            text.push_str(&format!("       still alive: {}\n", processes(living)));
         }
     }
     text
@@ -92,7 +92,14 @@ fn state(snapshot: &Snapshot) -> String {
 fn name(snapshot: &Snapshot, width: usize) -> String {
     match &snapshot.label {
         Some(label) => shorten(label, width),
-        None => shorten(&line_of(&snapshot.command), width),
+        None => {
+            // The first line tells more than the seams of several.
+            let line = line_of(&snapshot.command);
+            match line.trim().split_once('\n') {
+                None => shorten(&line, width),
+                Some((first, _)) => shorten(first, width - 1).trim_end_matches('…').to_owned() + "…",
+            }
+        }
     }
 }
 
@@ -152,7 +159,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(lines[1].starts_with("w3   running") && lines[1].ends_with("sh -c make test"), "{text}");
+        assert!(lines[1].starts_with("w3     running") && lines[1].ends_with("sh -c make…"), "{text}");
         assert!(lines[2].contains("stopped TERM") && lines[2].ends_with('…'), "{text}");
         assert!(!text.contains(char::is_control) || !text.replace('\n', "").contains(char::is_control));
         let free = commands(&[snapshot()], Width::Free, false);

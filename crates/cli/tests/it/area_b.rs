@@ -101,10 +101,10 @@ fn b4_closed_output_demotes() {
 #[test]
 fn b6_text_of_a_demotion_is_constant_but_for_the_id() {
     let world = world();
-    let long = format!("yes UTTERED; : {}", "argument ".repeat(10_000));
+    let long = format!("yes UTTERED | head -c 200000; sleep 50; : {}", "argument ".repeat(10_000));
     let rows: [&[&str]; 3] = [
         &["--grace", "100ms", "--", "sleep", "50"],
-        &["--grace", "300ms", "--label", "LABEL", "--max-log", "64KiB", "-c", &long],
+        &["--grace", "300ms", "--label", "LABEL", "-c", &long],
         &["--grace", "100ms", "-c", "printf UTTERED; sleep 50"],
     ];
     let mut texts = Vec::new();

@@ -171,8 +171,11 @@ fn c7_cap_keeps_head_and_tail_and_never_blocks() {
     let tail = world.outlast(&["logs", &id, "--raw", "--offset", &after]).ok();
     assert_eq!(tail.text(), &whole[head + missing..]);
     let inside = (head + 10).to_string();
-    let raw = world.outlast(&["logs", &id, "--raw", "--offset", &inside, "--bytes", "10"]).ok();
-    assert_eq!(raw.text(), &whole[head + missing..head + missing + 10], "a raw read goes on after the gap");
+    let raw = world.outlast(&["logs", &id, "--raw", "--offset", &inside]).ok();
+    assert_eq!(raw.text(), &whole[head + missing..], "a raw read goes on after the gap");
+    let (before, span) = ((head - 5).to_string(), (missing + 10).to_string());
+    let raw = world.outlast(&["logs", &id, "--raw", "--offset", &before, "--bytes", &span]).ok();
+    assert_eq!(raw.text(), whole[head - 5..head].to_owned() + &whole[head + missing..head + missing + 5]);
     let text = world.outlast(&["logs", &id, "--offset", &inside, "--bytes", "10"]).ok();
     assert!(text.text().contains(&missing.to_string()), "the mark is not shown: {text:?}");
 }

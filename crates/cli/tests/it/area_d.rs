@@ -30,7 +30,8 @@ fn d2_unknown_is_an_answer_of_its_own() {
     for verb in ["status", "logs", "wait", "stop", "send"] {
         for id in ["wrk_00000000000070008000000000000000", "w99", "ses_nothing", "wrk_zz", &"w1".repeat(200)] {
             let output = world.outlast(&[verb, id, "--eof"][..if verb == "send" { 3 } else { 2 }]).exits(3);
-            assert!(output.err().contains(id), "{verb}: the id is not named as given: {output:?}");
+            let named: String = id.chars().take(40).collect();
+            assert!(output.err().contains(&named), "{verb}: the id is not named as given: {output:?}");
             assert_eq!(output.text(), "", "{verb} {id}");
         }
     }
@@ -122,7 +123,7 @@ fn d8_lists_are_in_start_order_and_in_one_line_each() {
     assert!(rows.iter().all(|row| row.contains('…')), "{text}");
     let shown: String = long.chars().take(49).collect();
     assert!(rows[0].contains("first word") && !rows[0].contains(&shown), "a label over 48 characters: {text}");
-    assert!(!text.contains("a third line"), "{text}");
+    assert!(!text.contains("goes on and on"), "{text}");
 }
 
 /// Covers: D9, D10

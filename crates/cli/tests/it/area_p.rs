@@ -86,7 +86,7 @@ fn p7_only_the_command_that_hit_its_limit_says_so() {
 fn p7_cpu_and_file_size_are_known_by_their_signals() {
     let world = world();
     // The command sets the limits itself; the kernel's signal is the evidence.
-    let cpu = shell_json(&world, &[], "ulimit -c 0; ulimit -t 1; exec sh -c 'while :; do :; done'");
+    let cpu = shell_json(&world, &[], "ulimit -c 0; ulimit -S -t 1; exec sh -c 'while :; do :; done'");
     let size = shell_json(&world, &[], "ulimit -c 0; ulimit -f 1; exec head -c 100000 /dev/zero >big");
     for (told, detail, signal) in [(&cpu, "cpu", "XCPU"), (&size, "file_size", "XFSZ")] {
         assert_eq!((told.str("/end/kind"), told.str("/end/detail")), ("limit", detail), "{told:?}");

@@ -78,6 +78,7 @@ fn case_063_all_watchers_killed_is_lost() {
     let (supervisor, _, keeper) = family(&world, "s");
     for pid in [keeper, supervisor] {
         proc::signal(pid, Signal::KILL);
+        assert!(proc::wait_gone(pid, AT_ONCE));
     }
     world.kill_anchor(&world.session(), Signal::KILL);
     let told = world.status(&id);

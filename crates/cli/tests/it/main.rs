@@ -6,6 +6,8 @@ mod support;
 mod command_line;
 mod real_programs;
 
+mod kills;
+
 mod cases_delivery;
 mod cases_handles;
 mod cases_hang;

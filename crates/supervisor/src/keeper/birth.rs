@@ -1,18 +1,21 @@
 //! How the keeper comes to be: out of every host's process tree, with nothing of its parent's.
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use outlast_core::id::SessionId;
 use outlast_core::record::SessionRecord;
 use outlast_core::wire::FromKeeper;
+use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::lock::Lock;
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::state::State;
 use outlast_host::sys::{descriptors, fork};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::inotify;
 
 use super::{Keeper, Newborn};
@@ -23,8 +26,8 @@ use crate::watch::Post;
 pub const KEEPER_NAME: &str = "outlast-keeper";
 /// In place of a session directory: no records can be made.
 const NO_RECORDS: &str = "-";
-/// How long a keeper that is about to end is waited for, in milliseconds.
-const HANDOVER_MS: i64 = 2_000;
+/// How long a keeper that is about to end is waited for.
+const HANDOVER: Duration = Duration::from_secs(2);
 
 /// Becomes the keeper and never returns, if the program was started under its name.
 ///
@@ -136,26 +139,39 @@ fn take_session(path: &Path) -> Result<Option<(SessionDir, SessionRecord, Lock)>
 /// The keeper's lock; none where another keeper answers its door. One that is about to end has taken
 /// its door away but may hold the lock a moment longer: its close of the lock's file is waited for.
 fn take_lock(dir: &SessionDir) -> Result<Option<Lock>, String> {
-    let tell = |error: rustix::io::Errno| error.to_string();
-    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).map_err(tell)?;
-    let path = format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(&rustix::fd::AsFd::as_fd(dir.dir())));
-    let events = inotify::WatchFlags::CREATE | inotify::WatchFlags::CLOSE_WRITE | inotify::WatchFlags::DELETE;
-    inotify::add_watch(&watch, path, events).map_err(tell)?;
-    let until = outlast_host::clock::monotonic() + std::time::Duration::from_millis(HANDOVER_MS as u64);
+    let mut watch = None;
+    let until = clock::monotonic() + HANDOVER;
     loop {
         if let Some(lock) = dir.try_keeper_lock().map_err(|error| error.to_string())? {
             return Ok(Some(lock));
         }
-        if dir.connect().is_ok() || outlast_host::clock::monotonic() >= until {
+        if dir.connect().is_ok() || clock::monotonic() >= until {
             return Ok(None);
         }
-        let mut fds = [rustix::event::PollFd::new(&watch, rustix::event::PollFlags::IN)];
-        let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-        rustix::event::poll(&mut fds, Some(&wait)).map_err(tell)?;
-        let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
-        let mut reader = inotify::Reader::new(&watch, &mut buffer);
-        if !fds[0].revents().is_empty() {
-            reader.next().map_err(tell)?;
+        match &watch {
+            // Watched first and looked at again: nothing can happen unseen in between. Only here, because
+            // the kernel takes milliseconds to take a watch down (fsnotify waits for an SRCU grace period).
+            None => watch = Some(watch_names(dir).map_err(|error| error.to_string())?),
+            Some(watch) => wait_for_names(watch).map_err(|error| error.to_string())?,
         }
     }
+}
+
+fn watch_names(dir: &SessionDir) -> Result<OwnedFd, rustix::io::Errno> {
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC)?;
+    let path = format!("/proc/self/fd/{}", dir.dir().as_fd().as_raw_fd());
+    let events = inotify::WatchFlags::CREATE | inotify::WatchFlags::CLOSE_WRITE | inotify::WatchFlags::DELETE;
+    inotify::add_watch(&watch, path, events)?;
+    Ok(watch)
+}
+
+fn wait_for_names(watch: &OwnedFd) -> Result<(), rustix::io::Errno> {
+    let mut fds = [PollFd::new(watch, PollFlags::IN)];
+    let time = Timespec { tv_sec: 0, tv_nsec: HANDOVER.subsec_nanos().max(100_000_000).into() };
+    rustix::event::poll(&mut fds, Some(&time))?;
+    if !fds[0].revents().is_empty() {
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
+        inotify::Reader::new(watch, &mut buffer).next()?;
+    }
+    Ok(())
 }

@@ -176,6 +176,7 @@ pub fn draft(request: &Request, program: &OsText, containment: &str) -> ExitReco
         output: Default::default(),
         survivors: Vec::new(),
         survivors_policy: request.survivors,
+        limits_kept_by: None,
         containment: containment.to_owned(),
         recorded_by: "supervisor".to_owned(),
         leader: None,

@@ -144,7 +144,15 @@ impl Watch<'_> {
         exit.output = self.capture.output();
         exit.leader = Some(self.leader.clone());
         exit.limit = self.limit.clone();
+        exit.limits_kept_by = self.limits_kept_by();
         exit
+    }
+
+    /// Who keeps the bounds on memory and processes.
+    fn limits_kept_by(&self) -> Option<String> {
+        let limits = &self.request.limits;
+        let any = limits.memory.is_some() || limits.pids.is_some();
+        any.then(|| if self.sampler.is_some() { "sampling" } else { "kernel" }.to_owned())
     }
 
     /// How the tree is held together.
@@ -171,6 +179,7 @@ impl Watch<'_> {
             containment: self.containment().to_owned(),
             output: self.capture.output(),
             capturing,
+            limits_kept_by: self.limits_kept_by(),
             errors: self.all_errors(),
         }
     }

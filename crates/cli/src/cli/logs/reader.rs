@@ -2,7 +2,7 @@
 
 use outlast::Piece;
 use outlast_core::text::clean::Cleaner;
-use outlast_core::text::excerpt::{Grep, missing_mark, whole_characters};
+use outlast_core::text::excerpt::{Grep, whole_characters};
 use outlast_core::text::fold::{cut_line, fold};
 use outlast_core::text::or_no_output;
 use outlast_core::units::format_time;
@@ -62,7 +62,7 @@ impl Reader {
     pub fn take(&mut self, piece: Piece) -> Result<(), Failure> {
         match piece {
             Piece::Gap { .. } if self.raw => Ok(()),
-            Piece::Gap { bytes, .. } => self.gap(bytes),
+            Piece::Gap { offset, bytes } => self.gap(offset, bytes),
             Piece::Bytes { bytes, .. } if self.raw => self.printer.print(bytes),
             Piece::Bytes { at_ms: None, .. } if self.timestamps => Err(merged("--timestamps")),
             Piece::Bytes { bytes, at_ms, .. } => {
@@ -88,7 +88,7 @@ impl Reader {
     }
 
     /// Ends the text before the gap and begins anew behind it.
-    fn gap(&mut self, bytes: u64) -> Result<(), Failure> {
+    fn gap(&mut self, offset: u64, bytes: u64) -> Result<(), Failure> {
         let rest = std::mem::take(&mut self.cleaner).finish();
         self.cut.clear();
         self.lines(&rest)?;
@@ -97,7 +97,9 @@ impl Reader {
         }
         self.flush()?;
         self.inside = true;
-        self.printer.print(missing_mark(bytes) + "\n")
+        let next = offset.saturating_add(bytes);
+        let mark = "dropped here by the log's cap, from offset";
+        self.printer.print(format!("[{bytes} bytes {mark} {offset}; the next offset that exists is {next}]\n"))
     }
 
     fn lines(&mut self, text: &str) -> Result<(), Failure> {

@@ -1,0 +1,75 @@
+//! What watching costs while many commands run.
+
+use std::fs;
+use std::time::Instant;
+
+use outlast::Outcome;
+
+use crate::Result;
+use crate::place::{self, Place};
+use crate::report::{Bound, Report, Unit};
+use crate::samples::Samples;
+
+/// Starts so many that sleep, and adds up keeper and supervisors.
+pub async fn measure(place: &Place, count: u64, report: &mut Report) -> Result<()> {
+    let session = place.session().await?;
+    let mut starts = Samples::default();
+    let mut first = None;
+    for _ in 0..count {
+        let request = place.request(&["/bin/sleep", "86400"]);
+        let Outcome::Demoted(demotion) = starts.time_async(session.start(request)).await? else {
+            return Err("sleep could not be started".into());
+        };
+        first.get_or_insert(demotion.command);
+    }
+    let leader = first.ok_or("nothing was started")?.brief().await?.pid.ok_or("the first command is not running")?;
+    let keeper = parent(parent(leader)?)?;
+    let mut watchers = children(keeper)?;
+    watchers.push(keeper);
+    let mut total = 0;
+    for pid in &watchers {
+        total += pss(*pid)?;
+    }
+    let (own, watching) = (pss(keeper)?, watchers.len() - 1);
+    let mut ending = Samples::default();
+    let began = Instant::now();
+    place::end(&session).await?;
+    ending.push(began.elapsed());
+    if (watching as u64) < count {
+        return Err(format!("{count} commands had {watching} supervisors").into());
+    }
+    let figures = format!("{total} KiB in {watching} supervisors and their keeper, {own} KiB of it the keeper's");
+    let what = format!("memory per running command beyond its own, {count} running");
+    report.row(what, total as f64 / count as f64, Unit::Kibibytes, Some(Bound::AtMost(150.0)), figures);
+    report.time(format!("start of one of {count} commands in the background, records and all"), &starts, None);
+    report.time(format!("end of a session with {count} running commands, each verified"), &ending, None);
+    report.keep(format!("start of one of {count} commands in the background"), starts);
+    Ok(())
+}
+
+/// The parent of a process (proc_pid_stat(5)).
+fn parent(pid: u32) -> Result<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name stands in parentheses and may hold anything; state and parent follow it.
+    let (_, rest) = stat.rsplit_once(") ").ok_or("a stat file has no name")?;
+    Ok(rest.split(' ').nth(1).ok_or("a stat file has no parent")?.parse()?)
+}
+
+fn children(of: u32) -> Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // A process that goes away meanwhile is nobody's child.
+        if parent(pid).is_ok_and(|parent| parent == of) {
+            found.push(pid);
+        }
+    }
+    Ok(found)
+}
+
+/// The proportional set size in KiB (proc_pid_smaps(5)).
+fn pss(pid: u32) -> Result<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).ok_or("there is no Pss")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}

@@ -1,0 +1,129 @@
+//! Makes a request of the arguments and the surroundings.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
+
+use outlast::RunRequest;
+use outlast_core::request::{DETACHED_TTL_MS, Lifetime, Limits, LogCap, Stdin};
+use outlast_core::units::parse_duration;
+
+use super::{RunArgs, environment, usage};
+use crate::cli::context::Context;
+use crate::config::Bounds;
+use crate::exit::Failure;
+
+/// The grace of a run that asks for none and has no person in front of it.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What to run and how.
+pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
+    let config = &context.config;
+    let argv = argv(args)?;
+    let cwd = args.cwd.as_ref().map_or_else(|| config.cwd.clone(), |dir| config.cwd.join(dir));
+    let env = environment::of_command(config.environment(), !config.terminal, entries(&args.env)?);
+    let mut request = RunRequest::new(argv, cwd, env);
+    request.stdin = if args.stdin { Stdin::Open } else { Stdin::Null };
+    request.streams = args.streams.into();
+    request.grace = args.grace.or(config.bounds.grace).or((!config.terminal).then_some(GRACE));
+    request.limits = limits(args, &config.bounds);
+    request.lifetime = args.lifetime;
+    request.survivors = args.survivors.into();
+    request.cap = cap(args.max_log.or(config.bounds.max_log))?;
+    request.label.clone_from(&args.label);
+    request.consumer = context.consumer(args.consumer.as_deref())?;
+    // A person in front of it is known; whoever else may have asked for it is not.
+    request.trust = if config.terminal { "trusted" } else { "untrusted" }.to_owned();
+    request.follow = !args.json && !args.background;
+    Ok(request)
+}
+
+fn argv(args: &RunArgs) -> Result<Vec<OsString>, Failure> {
+    let blank = |text: &OsStr| text.as_bytes().iter().all(u8::is_ascii_whitespace);
+    match (&args.line, args.argv.first()) {
+        (Some(line), _) if blank(line) => Err(usage("the line behind -c is empty")),
+        (Some(line), _) => Ok(vec!["sh".into(), "-c".into(), line.clone()]),
+        (None, Some(program)) if blank(program) => Err(usage("the program to run is empty")),
+        (None, Some(_)) => Ok(args.argv.clone()),
+        (None, None) => Err(usage("there is nothing to run: give a PROGRAM, or a line with -c")),
+    }
+}
+
+fn entries(given: &[OsString]) -> Result<Vec<(OsString, OsString)>, Failure> {
+    let entries = given.iter().map(|entry| {
+        let bytes = entry.as_bytes();
+        match bytes.iter().position(|byte| *byte == b'=') {
+            Some(at) if at > 0 => {
+                let part = |range: &[u8]| OsString::from_vec(range.to_vec());
+                Ok((part(&bytes[..at]), part(&bytes[at + 1..])))
+            }
+            _ => Err(usage(format!("--env {} is not KEY=VALUE", entry.to_string_lossy()))),
+        }
+    });
+    entries.collect()
+}
+
+fn cap(size: Option<u64>) -> Result<LogCap, Failure> {
+    match size {
+        None => Ok(LogCap::default()),
+        Some(size) if size < LogCap::SMALLEST => Err(usage("--max-log: the smallest cap of a log is 1KiB")),
+        Some(size) => Ok(LogCap::of(size)),
+    }
+}
+
+fn limits(args: &RunArgs, bounds: &Bounds) -> Limits {
+    let wall = args.limit.or(bounds.limit);
+    let wall = match (wall, bounds.max_limit) {
+        (Some(asked), Some(most)) => Some(asked.min(most)),
+        (asked, most) => asked.or(most),
+    };
+    Limits {
+        wall_ms: wall.map(millis),
+        idle_ms: args.idle_limit.map(millis),
+        memory: args.memory,
+        pids: args.pids,
+        ..Limits::default()
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Parses a lifetime for clap.
+pub fn lifetime(text: &str) -> Result<Lifetime, String> {
+    match text.split_once(':') {
+        None if text == "session" => Ok(Lifetime::Session),
+        None if text == "detached" => Ok(Lifetime::Detached { ttl_ms: DETACHED_TTL_MS }),
+        Some(("detached", ttl)) => {
+            let ttl = parse_duration(ttl).map_err(|error| error.to_string())?;
+            Ok(Lifetime::Detached { ttl_ms: millis(ttl) })
+        }
+        _ => Err("it must be session, detached or detached:TTL (example: detached:8h)".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lifetimes_are_read() {
+        assert_eq!(lifetime("session"), Ok(Lifetime::Session));
+        assert_eq!(lifetime("detached"), Ok(Lifetime::Detached { ttl_ms: 86_400_000 }));
+        assert_eq!(lifetime("detached:1h"), Ok(Lifetime::Detached { ttl_ms: 3_600_000 }));
+        for wrong in ["", "ever", "detached:", "detached:1", "session:1h"] {
+            assert!(lifetime(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn entries_are_read() {
+        let read = |text: &str| entries(&[text.into()]).map(|all| all[0].clone());
+        assert_eq!(read("A=B=C").expect("an entry"), ("A".into(), "B=C".into()));
+        assert_eq!(read("A=").expect("an entry"), ("A".into(), "".into()));
+        for wrong in ["A", "=B", ""] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The rows of the acceptance list that are about killed watchers, one by one.
+
+use crate::support::*;

@@ -1,0 +1,166 @@
+//! One command: its handle, and how it stands now.
+
+use outlast_core::id::CommandId;
+use outlast_core::record::{OutputState, Phase};
+use outlast_core::request::{HOLD_BYTES, Streams};
+use outlast_host::store::command::CommandDir;
+use outlast_host::store::reader::LogReader;
+
+use crate::error::{Error, Result};
+use crate::output::Stored;
+use crate::probe::{self, Probe};
+use crate::session::Session;
+use crate::settle::{self, Report, Standing};
+use crate::snapshot::Snapshot;
+
+/// A handle to one command of a session.
+#[derive(Clone, Debug)]
+pub struct Command {
+    pub(crate) session: Session,
+    pub(crate) id: CommandId,
+}
+
+impl Command {
+    /// Its id.
+    pub fn id(&self) -> &CommandId {
+        &self.id
+    }
+
+    /// Its session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Everything about it now, with the last 16 KiB of its output.
+    pub async fn snapshot(&self) -> Result<Snapshot> {
+        self.look(true).await
+    }
+
+    /// Everything about it now but the text of its output.
+    pub async fn brief(&self) -> Result<Snapshot> {
+        self.look(false).await
+    }
+
+    pub(crate) fn dir(&self) -> Result<CommandDir> {
+        let unknown = || Error::Unknown { given: self.id.to_string(), session: *self.session.id() };
+        self.session.dir()?.command(self.id)?.ok_or_else(unknown)
+    }
+
+    pub(crate) async fn look(&self, with_text: bool) -> Result<Snapshot> {
+        let dir = self.dir()?;
+        let standing = match settle::settle(&self.session, &dir, Report::default()).await {
+            Ok((standing, _)) => standing,
+            // What cannot be read is said, and what can be read is shown.
+            Err(error) => return Ok(self.damaged(&dir, &error)),
+        };
+        let mut snapshot = match standing {
+            Standing::Ended(exit) => {
+                let output = settle::final_output(&dir, &exit);
+                let mut snapshot = Snapshot::of_exit(*exit, output, Some(dir.log_path()));
+                if dir.lease_is_held()? {
+                    self.ask(&dir, &mut snapshot, with_text).await?;
+                }
+                snapshot
+            }
+            Standing::Watched => {
+                let mut snapshot = self.recorded_snapshot(&dir);
+                if !self.ask(&dir, &mut snapshot, with_text).await? {
+                    // It ended between the two looks: its end is recorded now.
+                    if let Some(exit) = dir.exit()? {
+                        let output = settle::final_output(&dir, &exit);
+                        snapshot = Snapshot::of_exit(exit.record, output, Some(dir.log_path()));
+                    }
+                }
+                snapshot
+            }
+            Standing::Lost(verdict) => {
+                let mut snapshot = self.recorded_snapshot(&dir);
+                snapshot.lose(&verdict);
+                snapshot
+            }
+            Standing::Deferred(note) => {
+                let mut snapshot = self.recorded_snapshot(&dir);
+                snapshot.phase = Phase::Stopping;
+                snapshot.pid = None;
+                snapshot.note = Some(note);
+                snapshot
+            }
+        };
+        let may_have_text = snapshot.output.bytes > 0 || (snapshot.output.capturing && snapshot.quiet_ms.is_none());
+        if with_text && snapshot.output.tail.is_empty() && may_have_text {
+            self.show_tail(&dir, &mut snapshot);
+        }
+        Ok(snapshot)
+    }
+
+    /// Takes over what the supervisor says; false if there is none any more.
+    async fn ask(&self, dir: &CommandDir, snapshot: &mut Snapshot, with_text: bool) -> Result<bool> {
+        match probe::status(dir).await? {
+            Probe::Live(status, tail) => {
+                snapshot.refresh(*status);
+                if with_text {
+                    let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
+                    snapshot.output.show(tail, from);
+                }
+                Ok(true)
+            }
+            Probe::Silent { note } => {
+                snapshot.note = Some(note);
+                Ok(true)
+            }
+            Probe::Nobody => Ok(false),
+        }
+    }
+
+    fn recorded_snapshot(&self, dir: &CommandDir) -> Snapshot {
+        let request = dir.request();
+        let status = dir.status().ok().flatten().map(|loaded| loaded.record);
+        let damage = request.as_ref().err().map(ToString::to_string);
+        let request = request.ok().flatten().map(|loaded| loaded.record);
+        let mut snapshot =
+            Snapshot::of_open(self.id, *self.session.id(), request, status.as_ref(), Some(dir.log_path()));
+        snapshot.note = damage;
+        snapshot
+    }
+
+    /// A command whose end is recorded and cannot be read.
+    fn damaged(&self, dir: &CommandDir, error: &Error) -> Snapshot {
+        let mut snapshot = self.recorded_snapshot(dir);
+        snapshot.phase = Phase::Ended;
+        snapshot.ok = Some(false);
+        snapshot.pid = None;
+        snapshot.output.capturing = false;
+        snapshot.errors.push(error.to_string());
+        snapshot.note = Some(error.to_string());
+        snapshot
+    }
+
+    fn show_tail(&self, dir: &CommandDir, snapshot: &mut Snapshot) {
+        let shown = self.stored(dir).and_then(|stored| stored.map(|stored| stored.tail(HOLD_BYTES)).transpose());
+        match shown {
+            Ok(Some((tail, from))) => snapshot.output.show(tail, from),
+            Ok(None) => {}
+            Err(error) => snapshot.errors.push(error.to_string()),
+        }
+    }
+
+    /// Its log with what its records say of it; none where there is no log.
+    pub(crate) fn stored(&self, dir: &CommandDir) -> Result<Option<Stored>> {
+        let separate = matches!(dir.request(), Ok(Some(record)) if record.request.streams == Streams::Separate);
+        Stored::open(dir, self.recorded_output(dir)?, separate)
+    }
+
+    fn recorded_output(&self, dir: &CommandDir) -> Result<OutputState> {
+        if let Some(exit) = dir.exit()? {
+            return Ok(settle::final_output(dir, &exit));
+        }
+        let status = dir.status()?.map(|status| status.record);
+        let mut output = status.as_ref().map(|status| status.output).unwrap_or_default();
+        if status.is_none_or(|status| status.capturing) {
+            // Nobody closed the log, so there is no trailer: the file says how much came.
+            let log = LogReader::open(dir.dir(), output.start, output.gap)?;
+            output.bytes = log.len()?;
+        }
+        Ok(output)
+    }
+}

@@ -1,0 +1,96 @@
+//! Completions: told once to each consumer.
+
+use outlast::{Told, Via, WaitOptions};
+
+use crate::world::{World, in_world, soon, start};
+
+/// Covers: G1
+#[test]
+fn g1_each_order_tells_once() {
+    in_world("g1", async |world: World| {
+        let session = world.session().await;
+        let command = start(&world, &session, "exit 3").await;
+        session.wait(std::slice::from_ref(&command), WaitOptions::default()).await.expect("a wait");
+        // A wait without a consumer tells nobody; looking changes nothing.
+        for _ in 0..2 {
+            assert_eq!(session.pending("model").await.expect("pending").len(), 1);
+        }
+        let mut leased = session.lease("model").await.expect("a lease");
+        assert_eq!(leased.len(), 1);
+        assert_eq!(leased[0].completion().snapshot.exit_code, Some(3));
+        assert!(session.lease("model").await.expect("a second lease").is_empty(), "it is being told");
+        assert_eq!(session.commit("model", command.id(), Via::Read).await.expect("a commit"), Told::Elsewhere);
+        // Given back, it is offered again.
+        leased.clear();
+        let leased = session.lease("model").await.expect("a lease").pop().expect("offered again");
+        assert_eq!(leased.commit(Via::Inbox).await.expect("a commit"), Told::Now);
+        let before = Told::Before { via: Some(Via::Inbox) };
+        let read = session.commit("model", command.id(), Via::Read).await.expect("a commit");
+        assert!(read == before || read == Told::Before { via: None }, "{read:?}");
+        assert!(session.pending("model").await.expect("pending").is_empty());
+        assert_eq!(session.commit("human", command.id(), Via::Read).await.expect("a commit"), Told::Now);
+        let completed = session.trace().await.expect("a trace").into_iter().filter(|line| line.kind == "completed");
+        let consumers: Vec<_> = completed.filter_map(|line| line.consumer).collect();
+        assert_eq!(consumers, ["model", "human"]);
+    });
+}
+
+/// Covers: G1, E9
+#[test]
+fn g1_a_read_against_a_lease_delivers_once() {
+    in_world("g1-race", async |world: World| {
+        let session = world.session().await;
+        for round in 0..100 {
+            let command = start(&world, &session, "true").await;
+            session.wait(std::slice::from_ref(&command), WaitOptions::default()).await.expect("a wait");
+            let (reader, id) = (session.clone(), *command.id());
+            let read = tokio::spawn(async move { reader.commit("model", &id, Via::Read).await.expect("a commit") });
+            let leaser = session.clone();
+            let lease = tokio::spawn(async move {
+                let mut told = Vec::new();
+                for guard in leaser.lease("model").await.expect("a lease") {
+                    told.push(guard.commit(Via::Inbox).await.expect("a commit"));
+                }
+                told
+            });
+            let mut told = lease.await.expect("the lease");
+            told.push(read.await.expect("the read"));
+            let delivered = told.iter().filter(|told| **told == Told::Now).count();
+            assert_eq!(delivered, 1, "round {round}: {told:?}");
+            assert!(session.pending("model").await.expect("pending").is_empty());
+        }
+        assert_eq!(session.pending("human").await.expect("pending").len(), 100);
+    });
+}
+
+/// Covers: G11
+#[test]
+fn g11_whoever_saw_an_end_finds_the_completion() {
+    in_world("g11", async |world: World| {
+        let session = world.session().await;
+        for _ in 0..100 {
+            let command = start(&world, &session, "true").await;
+            let options = WaitOptions { consumer: Some("model".into()), ..WaitOptions::default() };
+            session.wait(std::slice::from_ref(&command), options).await.expect("a wait");
+            let mut drained = session.lease("human").await.expect("a lease");
+            assert_eq!(drained.len(), 1);
+            drained.remove(0).commit(Via::Inbox).await.expect("a commit");
+        }
+    });
+}
+
+/// Covers: G6
+#[test]
+fn g6_an_end_wakes_an_idle_consumer() {
+    in_world("g6", async |world: World| {
+        let session = world.session().await;
+        let waiting = session.clone();
+        let woken = tokio::spawn(async move {
+            let guards = waiting.completions("model").await.expect("completions");
+            guards.iter().map(|guard| guard.completion().snapshot.id).collect::<Vec<_>>()
+        });
+        let command = start(&world, &session, "sleep 1").await;
+        assert_eq!(woken.await.expect("the consumer"), [*command.id()]);
+        soon("it is offered again", async || session.pending("model").await.expect("pending").len() == 1).await;
+    });
+}
