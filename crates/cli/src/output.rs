@@ -4,6 +4,7 @@ mod sink;
 
 use std::io::{self, Write};
 
+use outlast_core::names::display_line;
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -34,9 +35,9 @@ impl Printer {
         self.print(line)
     }
 
-    /// Says one line on standard error. Where that is closed nobody is left to be told.
+    /// Says one line on standard error, whatever it holds. Where that is closed nobody is left to be told.
     pub fn say(&self, line: &str) {
-        self.tell(&format!("outlast: {line}\n"));
+        self.tell(&format!("outlast: {}\n", display_line(line)));
     }
 
     /// Puts text on standard error as it is.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ending::End;
 use crate::id::{Alias, CommandId, SessionId};
-use crate::request::{LogCap, OsText, Request, Survivors};
+use crate::request::{LogCap, OsText, Request, Survivors, from_hex};
 
 /// Names of the schemas of stored files; the number after the slash is the version.
 pub mod schema {
@@ -283,6 +283,9 @@ pub struct ExitRecord {
     pub errors: Vec<String>,
     /// The output as of the end.
     pub output: OutputState,
+    /// The last bytes of the output in hexadecimal digits, kept where the log could not be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<String>,
     /// Who lived on.
     #[serde(default)]
     pub survivors: Vec<Survivor>,
@@ -303,6 +306,11 @@ pub struct ExitRecord {
 }
 
 impl ExitRecord {
+    /// The last bytes of the output, where the log could not be written.
+    pub fn kept_tail(&self) -> Option<Vec<u8>> {
+        self.tail.as_deref().and_then(from_hex)
+    }
+
     /// `ok` only for exit 0 with nothing held against it.
     pub fn is_ok(&self) -> bool {
         self.end.is_clean() && self.errors.is_empty()

@@ -11,6 +11,7 @@ pub mod sys;
 pub mod crash;
 pub mod clock;
 pub mod proc;
+pub mod strays;
 pub mod program;
 pub mod mark;
 pub mod cgroup;

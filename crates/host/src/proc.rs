@@ -31,6 +31,9 @@ pub struct Stat {
     pub pgrp: u32,
     /// Its session.
     pub session: u32,
+    /// Whether it is past the point of no return on its way out (`PF_EXITING` of the kernel's
+    /// `include/linux/sched.h`): its descriptors are being closed, and it can do nothing any more.
+    pub exiting: bool,
     /// How many threads it has.
     pub threads: u32,
     /// When it started, in clock ticks since boot.
@@ -40,6 +43,9 @@ pub struct Stat {
     /// The wait status when it is a zombie; 0 also when we may not know: see [`zombie_status`].
     pub exit_code: i32,
 }
+
+/// The bit of `flags` in `/proc/PID/stat`.
+const PF_EXITING: u64 = 0x4;
 
 impl Stat {
     /// Whether anything of it still runs. A main thread that ended before the others shows as `Z` too.
@@ -71,6 +77,7 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
         ppid: id(4)?,
         pgrp: id(5)?,
         session: id(6)?,
+        exiting: field(9)?.parse::<u64>().ok()? & PF_EXITING != 0,
         threads: id(20)?,
         start: field(22)?.parse().ok()?,
         rss: field(24)?.parse::<u64>().ok()?.saturating_mul(rustix::param::page_size() as u64),
@@ -161,12 +168,17 @@ pub fn pss(pid: u32) -> Result<Option<u64>, ProcError> {
 
 /// Whether `pid` was started with `key=value` in its environment; `false` also when we may not know.
 pub fn environ_has(pid: u32, key: &str, value: &str) -> Result<bool, ProcError> {
+    Ok(environ_value(pid, key)?.is_some_and(|found| found == value.as_bytes()))
+}
+
+/// The value of `key` in the environment that `pid` was started with; nothing also when we may not know.
+pub fn environ_value(pid: u32, key: &str) -> Result<Option<Vec<u8>>, ProcError> {
     let environ = match read(pid, "environ") {
-        Err(error) if matches!(error.errno, Errno::ACCESS | Errno::PERM) => return Ok(false),
+        Err(error) if matches!(error.errno, Errno::ACCESS | Errno::PERM) => return Ok(None),
         environ => environ?.unwrap_or_default(),
     };
-    let wanted = format!("{key}={value}");
-    Ok(environ.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes()))
+    let value = |entry: &[u8]| Some(entry.strip_prefix(key.as_bytes())?.strip_prefix(b"=")?.to_owned());
+    Ok(environ.split(|&byte| byte == 0).find_map(value))
 }
 
 /// The live processes, among those that we may know, that were started with `key=value` in their environment.

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use outlast_core::delivery::Via;
 use outlast_core::record::Phase;
 
+use crate::command::Command;
 use crate::condition::{self, Held, Until};
 use crate::deliver::Told;
 use crate::error::Result;
-use crate::command::Command;
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 

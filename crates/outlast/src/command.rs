@@ -7,11 +7,13 @@ use outlast_host::store::command::CommandDir;
 use outlast_host::store::reader::LogReader;
 
 use crate::error::{Error, Result};
+use crate::keeper::ANSWER_BOUND;
 use crate::output::Stored;
 use crate::probe::{self, Probe};
 use crate::session::Session;
 use crate::settle::{self, Report, Standing};
 use crate::snapshot::Snapshot;
+use crate::watch::Watch;
 
 /// A handle to one command of a session.
 #[derive(Clone, Debug)]
@@ -56,23 +58,18 @@ impl Command {
         let mut snapshot = match standing {
             Standing::Ended(exit) => {
                 let output = settle::final_output(&dir, &exit);
+                let kept = exit.kept_tail().filter(|_| with_text);
                 let mut snapshot = Snapshot::of_exit(*exit, output, Some(dir.log_path()));
+                if let Some(tail) = kept {
+                    let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
+                    snapshot.output.show(tail, from);
+                }
                 if dir.lease_is_held()? {
                     self.ask(&dir, &mut snapshot, with_text).await?;
                 }
                 snapshot
             }
-            Standing::Watched => {
-                let mut snapshot = self.recorded_snapshot(&dir);
-                if !self.ask(&dir, &mut snapshot, with_text).await? {
-                    // It ended between the two looks: its end is recorded now.
-                    if let Some(exit) = dir.exit()? {
-                        let output = settle::final_output(&dir, &exit);
-                        snapshot = Snapshot::of_exit(exit.record, output, Some(dir.log_path()));
-                    }
-                }
-                snapshot
-            }
+            Standing::Watched => self.watched(&dir, with_text).await?,
             Standing::Lost(verdict) => {
                 let mut snapshot = self.recorded_snapshot(&dir);
                 snapshot.lose(&verdict);
@@ -89,6 +86,38 @@ impl Command {
         let may_have_text = snapshot.output.bytes > 0 || (snapshot.output.capturing && snapshot.quiet_ms.is_none());
         if with_text && snapshot.output.tail.is_empty() && may_have_text {
             self.show_tail(&dir, &mut snapshot);
+        }
+        Ok(snapshot)
+    }
+
+    /// A command whose lease is held: by its supervisor, or for a moment by somebody who finishes its record.
+    async fn watched(&self, dir: &CommandDir, with_text: bool) -> Result<Snapshot> {
+        let mut snapshot = self.recorded_snapshot(dir);
+        if self.ask(dir, &mut snapshot, with_text).await? {
+            return Ok(snapshot);
+        }
+        // Watched before looking, so that no record between the look and the wait is missed.
+        let mut watch = Watch::on(dir.dir())?;
+        let recorded = async {
+            loop {
+                match settle::recorded(dir)? {
+                    Some(Standing::Watched) | None => watch.changed().await?,
+                    Some(standing) => return Ok::<_, Error>(standing),
+                }
+            }
+        };
+        match tokio::time::timeout(ANSWER_BOUND, recorded).await {
+            Ok(Ok(Standing::Ended(exit))) => {
+                let output = settle::final_output(dir, &exit);
+                return Ok(Snapshot::of_exit(*exit, output, Some(dir.log_path())));
+            }
+            Ok(Ok(Standing::Lost(verdict))) => snapshot.lose(&verdict),
+            Ok(Err(error)) => return Err(error),
+            Ok(Ok(Standing::Watched | Standing::Deferred(_))) | Err(_) => {
+                snapshot.phase = Phase::Stopping;
+                snapshot.pid = None;
+                snapshot.note = Some("its supervisor is gone and its end is being recorded".to_owned());
+            }
         }
         Ok(snapshot)
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use outlast_core::wire::{FromSupervisor, ToSupervisor};
 
-use crate::error::Result;
 use crate::command::Command;
+use crate::error::Result;
 use crate::output::Piece;
 use crate::probe::{self, Probe};
 use crate::race::{self, First};

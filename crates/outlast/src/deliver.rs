@@ -9,8 +9,8 @@ use outlast_core::record::{ClosedRecord, Phase};
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::{aliases, ledger as stored};
 
-use crate::error::{Error, Result};
 use crate::command::Command;
+use crate::error::{Error, Result};
 use crate::ledger;
 use crate::session::Session;
 use crate::snapshot::Snapshot;

@@ -1,5 +1,6 @@
 //! What a command that ended in the foreground left: its end and its output.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use outlast_core::record::{ExitRecord, Gap};
@@ -47,21 +48,22 @@ impl Finished {
         }
     }
 
-    /// Takes the output that came on the channel: all of it.
-    pub(crate) fn take_held(&mut self, held: &[(Stream, Vec<u8>)], streams: Streams) {
-        self.output = held.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
+    /// Takes the output that came on the channel.
+    pub(crate) fn take_held(&mut self, held: &Held, streams: Streams) {
+        self.output = held.bytes(|_| true);
+        self.shown_from = held.received - held.kept;
+        self.truncated = self.shown_from > 0;
         let names: &[Stream] = match streams {
             Streams::Merged => &[Stream::Merged],
             Streams::Separate => &[Stream::Stdout, Stream::Stderr],
         };
-        self.excerpts = names
-            .iter()
-            .map(|name| {
-                let of_stream = held.iter().filter(|(stream, _)| stream == name);
-                let head = of_stream.flat_map(|(_, bytes)| bytes.iter().copied()).collect();
-                Excerpt { stream: *name, head, tail: Vec::new(), missing: 0 }
-            })
-            .collect();
+        let excerpt = |name: &Stream| {
+            let missing = held.dropped.iter().filter(|(stream, _)| stream == name).map(|(_, count)| count).sum();
+            let bytes = held.bytes(|stream| stream == *name);
+            let (head, tail) = if missing == 0 { (bytes, Vec::new()) } else { (Vec::new(), bytes) };
+            Excerpt { stream: *name, head, tail, missing }
+        };
+        self.excerpts = names.iter().map(excerpt).collect();
     }
 
     /// Takes its ends from the log.
@@ -70,5 +72,76 @@ impl Finished {
         self.truncated = self.shown_from > 0;
         self.excerpts = stored.excerpts(hold)?;
         Ok(())
+    }
+}
+
+/// Output that came on the channel, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    chunks: VecDeque<(Stream, Vec<u8>)>,
+    kept: u64,
+    received: u64,
+    dropped: Vec<(Stream, u64)>,
+}
+
+impl Held {
+    /// Takes a chunk. With `most`, for output that was passed on already, only the last so many bytes are
+    /// kept, in whole chunks.
+    pub(crate) fn push(&mut self, stream: Stream, bytes: Vec<u8>, most: Option<u64>) {
+        self.received += bytes.len() as u64;
+        self.kept += bytes.len() as u64;
+        self.chunks.push_back((stream, bytes));
+        let Some(most) = most else { return };
+        while let Some((stream, first)) =
+            self.chunks.pop_front_if(|(_, first)| self.kept.saturating_sub(first.len() as u64) >= most)
+        {
+            self.kept -= first.len() as u64;
+            self.dropped.push((stream, first.len() as u64));
+        }
+        if self.dropped.len() > 64 {
+            self.add_up();
+        }
+    }
+
+    /// How many bytes came.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    fn add_up(&mut self) {
+        let mut sums: Vec<(Stream, u64)> = Vec::new();
+        for (stream, count) in self.dropped.drain(..) {
+            match sums.iter_mut().find(|(known, _)| *known == stream) {
+                Some((_, sum)) => *sum += count,
+                None => sums.push((stream, count)),
+            }
+        }
+        self.dropped = sums;
+    }
+
+    fn bytes(&self, wanted: impl Fn(Stream) -> bool) -> Vec<u8> {
+        let chunks = self.chunks.iter().filter(|(stream, _)| wanted(*stream));
+        chunks.flat_map(|(_, bytes)| bytes.iter().copied()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_passed_on_is_held_in_bounded_memory() {
+        let mut held = Held::default();
+        for number in 0..1_000_u32 {
+            let stream = if number % 4 == 0 { Stream::Stderr } else { Stream::Stdout };
+            held.push(stream, vec![b'x'; 100], Some(1_000));
+            assert!(held.kept < 1_100 && held.dropped.len() <= 65);
+        }
+        held.add_up();
+        let dropped: u64 = held.dropped.iter().map(|(_, count)| count).sum();
+        assert_eq!((held.received, dropped + held.kept), (100_000, 100_000));
+        let mut all = Held::default();
+        (0..100).for_each(|_| all.push(Stream::Merged, vec![b'x'; 100], None));
+        assert_eq!(all.bytes(|_| true).len(), 10_000);
     }
 }

@@ -45,7 +45,7 @@ impl Follower {
     /// The next piece; none when nothing more will be captured. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Piece>> {
         loop {
-            if let Some(piece) = self.reading.step()? {
+            if let Some(piece) = self.reading.next().await? {
                 return Ok(Some(piece));
             }
             if self.closed {
@@ -68,7 +68,8 @@ impl Follower {
         };
         if self.may_ask {
             self.may_ask = false;
-            link.send(&ToSupervisor::More { seen: self.reading.next }).await?;
+            // What is known of and could not be read (the log failed) is as good as read.
+            link.send(&ToSupervisor::More { seen: self.reading.next.max(self.reading.end) }).await?;
         }
         match link.message::<FromSupervisor>().await? {
             Some(FromSupervisor::Grew { output }) => {
@@ -98,8 +99,7 @@ impl Follower {
     /// Takes over what the records say, after the supervisor went away.
     fn reread(&mut self) -> Result<()> {
         let fresh = self.command.open_reading(&self.dir, None, None)?;
-        self.reading.end = fresh.end;
-        self.reading.stored = fresh.stored;
+        self.reading.take_over(fresh);
         Ok(())
     }
 }

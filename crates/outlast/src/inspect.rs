@@ -112,7 +112,8 @@ impl Session {
         });
         let (mut snapshots, mut open) = (Vec::new(), Vec::new());
         for scanned in race::all(scans.collect::<Vec<_>>()).await {
-            let (ended, rest) = scanned.map_err(|error| Error::Unreachable(format!("a look at commands failed: {error}")))??;
+            let (ended, rest) =
+                scanned.map_err(|error| Error::Unreachable(format!("a look at commands failed: {error}")))??;
             snapshots.extend(ended);
             open.extend(rest.into_iter().map(|id| Command { session: self.clone(), id }));
         }
@@ -172,8 +173,11 @@ fn scan(dir: &SessionDir, ids: &[CommandId], all: bool) -> Result<(Vec<Snapshot>
             continue;
         }
         match command.exit() {
-            // Who left nobody behind has no supervisor any more.
+            // Where nobody was left behind nothing can come any more.
             Ok(Some(exit)) if exit.survivors.is_empty() => {
+                if !all {
+                    continue;
+                }
                 let output = exit.output;
                 ended.push(Snapshot::of_exit(exit.record, output, Some(command.log_path())));
             }

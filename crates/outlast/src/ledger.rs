@@ -91,9 +91,9 @@ fn trace_commits(session: &Session, fresh: Option<(&str, CommandId)>) -> Result<
 
 fn is_traced(dir: &SessionDir, consumer: &str, id: CommandId) -> Result<bool> {
     let lines = trace::read(dir.dir())?;
-    Ok(lines.iter().any(|line| {
-        line.kind == "completed" && line.id == Some(id) && line.consumer.as_deref() == Some(consumer)
-    }))
+    Ok(lines
+        .iter()
+        .any(|line| line.kind == "completed" && line.id == Some(id) && line.consumer.as_deref() == Some(consumer)))
 }
 
 fn completed(session: &Session, consumer: &str, id: CommandId, via: Via) -> Result<TraceLine> {

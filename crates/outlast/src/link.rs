@@ -6,8 +6,8 @@ use outlast_host::dir::Dir;
 use outlast_host::door::{self, DoorError};
 use outlast_host::frame::{Channel, ChannelError, Frame, Stream};
 use serde::Serialize;
-use tokio::io::{Interest, Ready};
 use tokio::io::unix::AsyncFd;
+use tokio::io::{Interest, Ready};
 
 use crate::error::{Error, Result};
 use crate::ready;

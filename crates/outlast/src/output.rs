@@ -135,10 +135,12 @@ impl Stored {
     /// Head and tail of each stream, together at most so many bytes for each.
     pub(crate) fn excerpts(&self, most: u64) -> Result<Vec<Excerpt>> {
         match &self.index {
-            Some(index) if self.separate => [(Stream::Stdout, frame::Stream::Out), (Stream::Stderr, frame::Stream::Err)]
-                .into_iter()
-                .map(|(stream, wire)| self.stream_excerpt(index, stream, wire, most))
-                .collect(),
+            Some(index) if self.separate => {
+                [(Stream::Stdout, frame::Stream::Out), (Stream::Stderr, frame::Stream::Err)]
+                    .into_iter()
+                    .map(|(stream, wire)| self.stream_excerpt(index, stream, wire, most))
+                    .collect()
+            }
             _ => Ok(vec![self.merged_excerpt(most)?]),
         }
     }

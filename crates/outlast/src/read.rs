@@ -1,15 +1,18 @@
 //! Reading a range of the output, in bounded memory.
 
 use std::collections::VecDeque;
+use std::fs::File;
 
 use outlast_core::record::OutputState;
+use outlast_core::request::LogCap;
 use outlast_host::frame;
 use outlast_host::store::command::CommandDir;
 use outlast_host::store::index::Entry;
+use outlast_host::store::name;
 use outlast_host::store::reader::ReadPiece;
 
-use crate::error::{Error, Result};
 use crate::command::Command;
+use crate::error::{Error, Result};
 use crate::output::{Piece, STEP, Stored, Stream};
 use crate::probe::{self, Probe};
 
@@ -37,6 +40,16 @@ pub struct Reading {
     only: Option<frame::Stream>,
     lines_left: Option<u64>,
     problem: Option<String>,
+    /// While output is captured the cap may drop what is being read.
+    dropping: Option<Dropping>,
+}
+
+/// What tells whether bytes that were read may have been dropped meanwhile.
+#[derive(Debug)]
+struct Dropping {
+    dir: CommandDir,
+    cap: LogCap,
+    file: File,
 }
 
 impl Command {
@@ -71,13 +84,20 @@ impl Command {
         Ok(reading)
     }
 
-    pub(crate) fn open_reading(&self, dir: &CommandDir, live: Option<OutputState>, stream: Option<Stream>) -> Result<Reading> {
+    pub(crate) fn open_reading(
+        &self,
+        dir: &CommandDir,
+        live: Option<OutputState>,
+        stream: Option<Stream>,
+    ) -> Result<Reading> {
         let (stored, problem) = match self.stored(dir) {
             Ok(stored) => (stored, None),
             Err(error) => (None, Some(error.to_string())),
         };
-        let mut reading =
-            Reading { end: 0, stored, next: 0, only: None, lines_left: None, problem };
+        let mut reading = Reading { end: 0, stored, next: 0, only: None, lines_left: None, problem, dropping: None };
+        if dir.lease_is_held()? {
+            reading.dropping = dropping(dir);
+        }
         if let Some(stored) = &mut reading.stored {
             if let Some(output) = live {
                 stored.update(dir, output)?;
@@ -101,9 +121,37 @@ impl Command {
 }
 
 impl Reading {
-    /// The next piece; none at the end of the range.
+    /// The next piece; none at the end of the range. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Piece>> {
-        self.step()
+        loop {
+            let before = (self.next, self.lines_left);
+            let Some(piece) = self.step()? else { return Ok(None) };
+            let after = std::mem::replace(&mut self.next, before.0);
+            let lines_after = std::mem::replace(&mut self.lines_left, before.1);
+            let valid = match &piece {
+                Piece::Bytes { offset, bytes, .. } => self.is_still_there(*offset, bytes.len() as u64).await?,
+                Piece::Gap { .. } => true,
+            };
+            if valid {
+                (self.next, self.lines_left) = (after, lines_after);
+                return Ok(Some(piece));
+            }
+        }
+    }
+
+    /// Whether bytes that were just read were not dropped by the cap while they were read. Where they
+    /// may have been, the supervisor is asked what it dropped, and the gap is taken over.
+    async fn is_still_there(&mut self, offset: u64, length: u64) -> Result<bool> {
+        let (Some(dropping), Some(stored)) = (&self.dropping, &mut self.stored) else { return Ok(true) };
+        let written = dropping.file.metadata().map_or(u64::MAX, |meta| meta.len()).saturating_sub(stored.output.start);
+        if offset + length <= dropping.cap.head || written <= offset.saturating_add(dropping.cap.tail) {
+            return Ok(true);
+        }
+        let Probe::Live(status, _) = probe::status(&dropping.dir).await? else { return Ok(true) };
+        let Some(gap) = status.output.gap else { return Ok(true) };
+        let known = OutputState { gap: Some(gap), ..stored.output };
+        stored.update(&dropping.dir, known)?;
+        Ok(offset >= gap.offset + gap.bytes || offset + length <= gap.offset)
     }
 
     /// The offset at which a later read finds what is new.
@@ -130,7 +178,12 @@ impl Reading {
         Ok(())
     }
 
-    pub(crate) fn step(&mut self) -> Result<Option<Piece>> {
+    /// Takes over what another read found on disk, and goes on where this one is.
+    pub(crate) fn take_over(&mut self, fresh: Reading) {
+        (self.stored, self.end, self.dropping) = (fresh.stored, fresh.end, fresh.dropping);
+    }
+
+    fn step(&mut self) -> Result<Option<Piece>> {
         loop {
             let Some(stored) = &self.stored else { return Ok(None) };
             if self.next >= self.end || self.lines_left == Some(0) {
@@ -220,6 +273,13 @@ impl Reading {
         }
         Ok(starts.front().copied().unwrap_or(from))
     }
+}
+
+/// None where the records do not say: then nothing is known to be dropped.
+fn dropping(dir: &CommandDir) -> Option<Dropping> {
+    let cap = dir.request().ok().flatten()?.request.cap;
+    let file = dir.dir().open_file(name::LOG).ok()?;
+    Some(Dropping { dir: dir.clone(), cap, file })
 }
 
 /// The part of the output that an offset lies in.

@@ -8,11 +8,11 @@ use outlast_core::record::ExitRecord;
 use outlast_host::store::command::CommandDir;
 use outlast_host::store::ledger;
 
+use crate::command::Command;
 use crate::deliver::{check_consumer, reported_at_the_end};
 use crate::error::{Error, Result};
-use crate::command::Command;
-use crate::runtime::Runtime;
 use crate::open::SessionOptions;
+use crate::runtime::Runtime;
 use crate::session::Session;
 use crate::settle::{self, Report, Standing};
 use crate::snapshot::Snapshot;

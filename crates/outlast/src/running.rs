@@ -10,11 +10,11 @@ use outlast_core::request::{Request, Streams};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
-use crate::error::Result;
 use crate::command::Command;
+use crate::error::Result;
+use crate::finished::{Finished, Held};
 use crate::launch::{self, Launched};
 use crate::link;
-use crate::finished::Finished;
 use crate::output::{Piece, Stream};
 use crate::read::Reading;
 use crate::session::Session;
@@ -77,9 +77,8 @@ pub struct Running {
     started: Instant,
     leader: Option<ProcessMark>,
     pidfd: Option<OwnedFd>,
-    /// What came on the channel, in order: all of the output as long as there are no records.
-    held: Vec<(Stream, Vec<u8>)>,
-    received: u64,
+    /// What came on the channel: all of the output as long as there are no records.
+    held: Held,
     records: Option<Records>,
     events: VecDeque<RunEvent>,
     /// What ends the stream, once the output before it was passed on.
@@ -106,8 +105,7 @@ impl Running {
             started: Instant::now(),
             leader: None,
             pidfd: None,
-            held: Vec::new(),
-            received: 0,
+            held: Held::default(),
             records: None,
             events: VecDeque::new(),
             last: None,
@@ -207,6 +205,9 @@ impl Running {
             }
             FromSupervisor::Demoted { alias, at_ms, by, errors } => {
                 let command = Command { session: self.session.clone(), id: self.request.id };
+                if let Some(leader) = self.pidfd.take() {
+                    self.session.keep_leader(self.request.id, leader);
+                }
                 self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors }));
             }
             FromSupervisor::NotDemoted { reason } => {
@@ -230,18 +231,16 @@ impl Running {
             (Streams::Separate, frame::Stream::Err) => Stream::Stderr,
             (Streams::Separate, _) => Stream::Stdout,
         };
-        self.received += bytes.len() as u64;
         if self.request.follow {
             self.events.push_back(RunEvent::Output { stream, bytes: bytes.clone() });
         }
-        if self.records.is_none() {
-            self.held.push((stream, bytes));
-        }
+        let most = self.request.follow.then_some(2 * self.request.hold);
+        self.held.push(stream, bytes, most);
     }
 
     fn open_records(&mut self, output: OutputState) -> Result<()> {
         let command = Command { session: self.session.clone(), id: self.request.id };
-        let reading = command.reading_from(self.received, output)?;
+        let reading = command.reading_from(self.held.received(), output)?;
         self.records = Some(Records { command, reading, output, asked: false });
         Ok(())
     }
@@ -256,7 +255,8 @@ impl Running {
         }
         if !records.asked && self.last.is_none() {
             records.asked = true;
-            let seen = records.reading.next_offset();
+            // What is known of and could not be read (the log failed) is as good as read.
+            let seen = records.reading.next_offset().max(records.output.bytes);
             self.launched.channel.send(&ToSupervisor::More { seen }).await?;
         }
         Ok(None)

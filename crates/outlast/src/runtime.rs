@@ -1,6 +1,7 @@
 //! The entry to everything: one state directory and the sessions in it.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -46,6 +47,9 @@ pub(crate) struct Owner {
     pub(crate) mark: ProcessMark,
     /// The connection that shows the keeper that the owner lives; made when it is first needed.
     pub(crate) link: tokio::sync::Mutex<Option<Link>>,
+    /// Leaders of commands that this process started and that were demoted: whoever holds a descriptor of
+    /// a process can read how it ended, also when keeper and supervisor are gone.
+    pub(crate) leaders: Mutex<HashMap<CommandId, OwnedFd>>,
 }
 
 impl Runtime {
@@ -60,8 +64,7 @@ impl Runtime {
         } else {
             Err(Error::Usage(format!("the state directory {} is not an absolute path", config.state_dir.display())))
         };
-        let inner =
-            RuntimeInner { config, state, sessions: Mutex::default(), ids: Mutex::new(IdSource::default()) };
+        let inner = RuntimeInner { config, state, sessions: Mutex::default(), ids: Mutex::new(IdSource::default()) };
         Ok(Runtime { inner: Arc::new(inner) })
     }
 
@@ -120,7 +123,7 @@ impl Owner {
         let Some(lock) = dir.try_owner_lock()? else {
             return Err(Error::Owned { session: dir.id(), holder: "a living process".to_owned() });
         };
-        Ok(Owner { _lock: lock, mark, link: tokio::sync::Mutex::new(None) })
+        Ok(Owner { _lock: lock, mark, link: tokio::sync::Mutex::new(None), leaders: Mutex::default() })
     }
 }
 

@@ -1,9 +1,10 @@
 //! A handle to one session: what it is, and whether it is open.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use outlast_core::id::SessionId;
+use outlast_core::id::{CommandId, SessionId};
 use outlast_core::record::{ProcessMark, SessionRecord};
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::mark;
@@ -72,9 +73,12 @@ impl Session {
         match &self.inner.dir {
             Some(dir) => Ok(dir),
             // The state directory says why.
-            None => Err(self.inner.runtime.state().err().unwrap_or_else(|| {
-                Error::NoRecords("this session has no records".to_owned())
-            })),
+            None => Err(self
+                .inner
+                .runtime
+                .state()
+                .err()
+                .unwrap_or_else(|| Error::NoRecords("this session has no records".to_owned()))),
         }
     }
 
@@ -92,6 +96,22 @@ impl Session {
             *slot = Some(self.connect_as_owner(&owner.mark).await?);
         }
         Ok(MutexGuard::try_map(slot, Option::as_mut).ok())
+    }
+
+    /// Keeps the descriptor of a demoted leader as long as its process may still tell how it ended.
+    pub(crate) fn keep_leader(&self, id: CommandId, leader: OwnedFd) {
+        let (Some(owner), Ok(dir)) = (&self.inner.owner, self.dir()) else { return };
+        let mut leaders = owner.leaders.lock().unwrap_or_else(PoisonError::into_inner);
+        leaders
+            .retain(|id, _| matches!(dir.command(*id), Ok(Some(command)) if matches!(command.has_exit(), Ok(false))));
+        leaders.insert(id, leader);
+    }
+
+    /// The descriptor of a demoted leader, where this process holds it.
+    pub(crate) fn leader_of(&self, id: CommandId) -> Option<OwnedFd> {
+        let owner = self.inner.owner.as_ref()?;
+        let leaders = owner.leaders.lock().unwrap_or_else(PoisonError::into_inner);
+        leaders.get(&id)?.try_clone().ok()
     }
 
     async fn connect_as_owner(&self, mark: &ProcessMark) -> Result<Link> {

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use outlast_core::ending::{BY_SUPERVISOR_LOST, End, Fact};
 use outlast_core::id::{ReportId, SessionId};
 use outlast_core::record::{ExitRecord, Leftover, OutputState, ProcessMark, TraceLine, VerdictRecord, schema};
-use outlast_core::request::{OsText, line_of};
+use outlast_core::request::{OsText, Request, line_of};
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::store::command::CommandDir;
 use outlast_host::store::trace;
 use outlast_host::sys::pidfd;
+use outlast_host::sys::reap::WaitStatus;
 use outlast_host::{clock, mark, proc};
 use rustix::process::Signal;
 
@@ -86,6 +88,10 @@ pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) 
         if recorded_under_lease(dir)? {
             continue;
         }
+        if let Some(exit) = known_here(session, dir).await? {
+            dir.write_exit(&exit, None)?;
+            return Ok((Standing::Ended(Box::new(exit)), false));
+        }
         let verdict = write_verdict(session, dir, report).await?;
         return Ok((Standing::Lost(Box::new(verdict)), true));
     }
@@ -93,6 +99,75 @@ pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) 
 
 fn recorded_under_lease(dir: &CommandDir) -> Result<bool> {
     Ok(dir.has_exit()? || dir.verdict()?.is_some())
+}
+
+/// The end as the kernel tells it to this process, where it holds a descriptor of the leader. What else
+/// the command left is ended first, as for a verdict. The caller holds the lease.
+async fn known_here(session: &Session, dir: &CommandDir) -> Result<Option<ExitRecord>> {
+    let (Some(leader), Some(asked), Some(status)) = (session.leader_of(dir.id()), dir.request()?, dir.status()?) else {
+        return Ok(None);
+    };
+    let Ok(ended) = tokio::time::timeout(LEFTOVER_BOUND, ready::process_end(leader)).await else { return Ok(None) };
+    let Some(fact) = ended?.and_then(fact_of) else { return Ok(None) };
+    end_leftovers(dir).await?;
+    let (asked, status) = (asked.record, status.record);
+    let ended_at_ms = clock::unix_ms();
+    Ok(Some(ExitRecord {
+        alias: Some(asked.alias),
+        program: asked.program,
+        demoted: status.demoted_at_ms.is_some(),
+        started_at_ms: status.started_at_ms,
+        demoted_at_ms: status.demoted_at_ms,
+        ended_at_ms,
+        duration_ms: ended_at_ms.saturating_sub(status.started_at_ms),
+        errors: status.errors,
+        output: status.output,
+        containment: status.containment,
+        limits_kept_by: status.limits_kept_by,
+        leader: status.leader,
+        ..lost_watchers(&asked.request, End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact: Some(fact) })
+    }))
+}
+
+/// What the kernel said, as a fact.
+pub(crate) fn fact_of(status: WaitStatus) -> Option<Fact> {
+    status.code().map(Fact::Exited).or_else(|| status.signal().map(Fact::Signaled))
+}
+
+/// The exit record of a command whose watchers are gone, as far as its request tells it.
+pub(crate) fn lost_watchers(request: &Request, end: End) -> ExitRecord {
+    let ended_at_ms = clock::unix_ms();
+    ExitRecord {
+        schema: schema::EXIT.to_owned(),
+        id: request.id,
+        session: request.session,
+        alias: None,
+        kind: "process".to_owned(),
+        label: request.label.clone(),
+        command: request.argv.clone(),
+        program: request.argv.first().cloned().unwrap_or_else(|| OsText(Vec::new())),
+        cwd: request.cwd.clone(),
+        consumer: request.consumer.clone(),
+        trust: request.trust.clone(),
+        demoted: request.background,
+        detached: request.ttl_ms().is_some(),
+        started_at_ms: ended_at_ms,
+        demoted_at_ms: None,
+        ended_at_ms,
+        duration_ms: 0,
+        end,
+        limit: None,
+        errors: Vec::new(),
+        output: OutputState::default(),
+        tail: None,
+        survivors: Vec::new(),
+        survivors_policy: request.survivors,
+        containment: "subreaper".to_owned(),
+        recorded_by: "runtime".to_owned(),
+        leader: None,
+        cap: request.cap,
+        limits_kept_by: None,
+    }
 }
 
 /// Writes that nobody knows the end, after ending what the command left. The caller holds the lease.
@@ -149,7 +224,8 @@ fn trace_lost(session: &Session, verdict: &VerdictRecord) -> Result<()> {
 async fn end_leftovers(dir: &CommandDir) -> Result<Vec<Leftover>> {
     let id = dir.id().to_string();
     let mut leftovers = Vec::new();
-    let failed = |error: &dyn std::fmt::Display| Error::Unreachable(format!("cannot look for processes of {id}: {error}"));
+    let failed =
+        |error: &dyn std::fmt::Display| Error::Unreachable(format!("cannot look for processes of {id}: {error}"));
     for found in proc::find_by_environ(WORK_ID, &id).map_err(|error| failed(&error))? {
         if !found.is_live() || found.pid == std::process::id() {
             continue;

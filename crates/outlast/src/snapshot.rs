@@ -2,9 +2,7 @@
 
 use outlast_core::ending::{End, Fact};
 use outlast_core::id::{Alias, CommandId, SessionId};
-use outlast_core::record::{
-    ExitRecord, OutputState, Phase, RequestRecord, StatusRecord, Survivor, VerdictRecord,
-};
+use outlast_core::record::{ExitRecord, OutputState, Phase, RequestRecord, StatusRecord, Survivor, VerdictRecord};
 use outlast_core::request::{Lifetime, OsText, Stdin};
 use outlast_core::wire::LiveStatus;
 use outlast_host::{clock, proc};
@@ -65,6 +63,8 @@ pub struct Snapshot {
     pub survivors_at_end: Vec<Survivor>,
     /// `cgroup` or `subreaper`.
     pub containment: String,
+    /// Who keeps the bounds on memory and processes: `kernel` or `sampling`; none where there are none.
+    pub limits_kept_by: Option<String>,
     /// The trust of who asked for it.
     pub trust: String,
     /// The consumer that started it.
@@ -111,6 +111,7 @@ impl Snapshot {
             survivors: exit.survivors.iter().filter(|one| lives(one)).cloned().collect(),
             survivors_at_end: exit.survivors,
             containment: exit.containment,
+            limits_kept_by: exit.limits_kept_by,
             trust: exit.trust,
             consumer: exit.consumer,
             stopping_by: None,
@@ -157,6 +158,7 @@ impl Snapshot {
             survivors: Vec::new(),
             survivors_at_end: Vec::new(),
             containment: status.map(|status| status.containment.clone()).unwrap_or_default(),
+            limits_kept_by: status.and_then(|status| status.limits_kept_by.clone()),
             stopping_by: None,
             stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin == Stdin::Open),
             quiet_ms: None,

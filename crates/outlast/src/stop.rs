@@ -7,9 +7,9 @@ use outlast_core::request::STOP_GRACE_MS;
 use outlast_core::wire::{FromSupervisor, ToSupervisor};
 use outlast_host::store::command::CommandDir;
 
+use crate::command::Command;
 use crate::deliver::check_consumer;
 use crate::error::{Error, Result};
-use crate::command::Command;
 use crate::probe;
 use crate::race;
 use crate::request::millis;
@@ -199,8 +199,7 @@ impl Session {
     pub async fn stop_all(&self, options: StopOptions, detached: bool) -> Result<Vec<StopOutcome>> {
         let listed = self.list(false).await?;
         let meant = listed.into_iter().filter(|snapshot| detached || !snapshot.detached);
-        let commands: Vec<Command> =
-            meant.map(|snapshot| Command { session: self.clone(), id: snapshot.id }).collect();
+        let commands: Vec<Command> = meant.map(|snapshot| Command { session: self.clone(), id: snapshot.id }).collect();
         race::all(commands.iter().map(|command| command.stop(options.clone()))).await.into_iter().collect()
     }
 }

@@ -4,10 +4,10 @@ use std::pin::pin;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::finished::Finished;
 use crate::launch;
 use crate::race::{self, First};
 use crate::request::RunRequest;
-use crate::finished::Finished;
 use crate::running::{Demotion, RunEvent, Running};
 use crate::session::Session;
 

@@ -44,9 +44,7 @@ impl Session {
                     Error::Unreachable(format!("the keeper of {} went away before the session was ended", self.id()))
                 }),
             },
-            Err(_) => {
-                Err(Error::Silent { what: format!("the keeper of {}", self.id()), pid, bound_ms: millis(bound) })
-            }
+            Err(_) => Err(Error::Silent { what: format!("the keeper of {}", self.id()), pid, bound_ms: millis(bound) }),
         }
     }
 

@@ -3,11 +3,10 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use outlast_core::ending::{BY_SUPERVISOR_LOST, End, Fact};
-use outlast_core::record::{ExitRecord, OutputState, ProcessMark, schema};
-use outlast_core::request::{OsText, Request};
+use outlast_core::ending::{BY_SUPERVISOR_LOST, End};
+use outlast_core::record::{ExitRecord, ProcessMark};
+use outlast_core::request::Request;
 use outlast_core::wire::{FromKeeper, ToKeeper};
-use outlast_host::clock;
 
 use crate::error::Result;
 use crate::keeper::{self, ANSWER_BOUND};
@@ -83,45 +82,18 @@ impl Vanished<'_> {
     async fn ask_kernel(&mut self) -> Result<Option<ExitRecord>> {
         let Some(pidfd) = self.pidfd.take() else { return Ok(None) };
         let Ok(status) = tokio::time::timeout(ANSWER_BOUND, ready::process_end(pidfd)).await else { return Ok(None) };
-        let fact = status?.and_then(|status| match (status.code(), status.signal()) {
-            (Some(code), _) => Some(Fact::Exited(code)),
-            (None, signal) => signal.map(Fact::Signaled),
-        });
+        let fact = status?.and_then(settle::fact_of);
         Ok(fact.map(|fact| self.record(End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact: Some(fact) })))
     }
 
     fn record(&self, end: End) -> ExitRecord {
-        let request = self.request;
-        let ended_at_ms = clock::unix_ms();
+        let known = settle::lost_watchers(self.request, end);
         ExitRecord {
-            schema: schema::EXIT.to_owned(),
-            id: request.id,
-            session: request.session,
-            alias: None,
-            kind: "process".to_owned(),
-            label: request.label.clone(),
-            command: request.argv.clone(),
-            program: request.argv.first().cloned().unwrap_or_else(|| OsText(Vec::new())),
-            cwd: request.cwd.clone(),
-            consumer: request.consumer.clone(),
-            trust: request.trust.clone(),
-            demoted: request.background,
-            detached: request.ttl_ms().is_some(),
-            started_at_ms: ended_at_ms.saturating_sub(millis(self.ran)),
-            demoted_at_ms: None,
-            ended_at_ms,
+            started_at_ms: known.ended_at_ms.saturating_sub(millis(self.ran)),
             duration_ms: millis(self.ran),
-            end,
-            limit: None,
             errors: vec!["its supervisor vanished; output that was not passed on yet is lost".to_owned()],
-            output: OutputState::default(),
-            survivors: Vec::new(),
-            limits_kept_by: None,
-            survivors_policy: request.survivors,
-            containment: "subreaper".to_owned(),
-            recorded_by: "runtime".to_owned(),
             leader: self.leader.clone(),
-            cap: request.cap,
+            ..known
         }
     }
 }

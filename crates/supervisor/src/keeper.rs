@@ -64,9 +64,10 @@ pub struct Keeper {
     owner_gone_at: Option<Duration>,
     vacant: Vec<Vacant>,
     finished: BTreeMap<CommandId, Option<ExitRecord>>,
+    strays_left: bool,
     closing: Option<Closing>,
     closed: bool,
-    fallen: BTreeMap<u32, Fact>,
+    fallen: BTreeMap<(u32, u64), Fact>,
     open_files: Rlimit,
 }
 
@@ -89,6 +90,8 @@ impl Keeper {
         if let Some((door, _)) = &door {
             poll.add(door, DOOR, Interest::Read).map_err(tell)?;
         }
+        // A start that raced with the end of the session must not find a keeper that knows nothing of it.
+        let closed = context.dir().is_some_and(|dir| dir.is_closed().unwrap_or(false));
         let mut keeper = Keeper {
             context,
             poll,
@@ -102,8 +105,9 @@ impl Keeper {
             owner_gone_at: None,
             vacant: Vec::new(),
             finished: BTreeMap::new(),
+            strays_left: orphans == Some(true),
             closing: None,
-            closed: false,
+            closed,
             fallen: BTreeMap::new(),
             open_files: descriptors::raise_open_files(),
         };
@@ -156,13 +160,15 @@ impl Keeper {
         }
         self.reap();
         self.fill_vacancies();
+        self.end_strays();
+        self.answer_fates();
         self.owner_tick();
         self.close_if_due();
         self.keep_a_spare()
     }
 
     fn deadline(&self) -> Option<Duration> {
-        let sweep = (!self.vacant.is_empty()).then(|| clock::monotonic() + SWEEP_PAUSE);
+        let sweep = (self.strays_left || !self.vacant.is_empty()).then(|| clock::monotonic() + SWEEP_PAUSE);
         let closing = self.closing.as_ref().map(Closing::until);
         [sweep, closing, self.owner_gone_at].into_iter().flatten().min()
     }
@@ -208,7 +214,7 @@ impl Keeper {
     /// Whether there is nothing left to keep. Spares are sent home first, and reaped.
     fn is_idle(&mut self) -> bool {
         let busy = self.charges.values().any(Charge::is_busy);
-        if busy || !self.vacant.is_empty() || !self.visitors.is_empty() || self.closing.is_some() {
+        if busy || self.strays_left || !self.vacant.is_empty() || !self.visitors.is_empty() || self.closing.is_some() {
             return false;
         }
         self.dismiss_spares();

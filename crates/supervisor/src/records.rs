@@ -3,6 +3,7 @@
 use outlast_core::id::Alias;
 use outlast_core::record::{ExitRecord, ProcessMark, RequestRecord, StatusRecord, schema};
 use outlast_core::request::{OsText, Request};
+use outlast_core::text::TEXT_BYTES;
 use outlast_host::atomic::Reserved;
 use outlast_host::dir::FileError;
 use outlast_host::door::Listener;
@@ -11,8 +12,9 @@ use outlast_host::store::aliases;
 use outlast_host::store::command::{CommandDir, NewCommand};
 use outlast_host::store::session::SessionDir;
 
-/// Space set aside for the end beyond the length of the request, in bytes.
-const EXIT_SPACE: usize = 8 * 1024;
+/// Space set aside for the end beyond the length of the request, in bytes: facts, and the tail in
+/// hexadecimal digits should the log fail.
+const EXIT_SPACE: usize = 8 * 1024 + 2 * TEXT_BYTES;
 
 /// Records that nobody can find yet.
 pub struct Unpublished {

@@ -78,7 +78,7 @@ impl Post {
             if let Some(watch) = begin::begin(&mut self, channel) {
                 watch.run();
             }
-            self.tell_keeper(&outlast_core::wire::ToOwnKeeper::Spare);
+            self.tell_keeper(&outlast_core::wire::ToOwnKeeper::Spare, None);
             if self.link.is_none() {
                 break;
             }
@@ -130,9 +130,10 @@ impl Post {
         None
     }
 
-    fn tell_keeper(&mut self, what: &outlast_core::wire::ToOwnKeeper) {
+    /// Tells the keeper something; with `leader` it gets a descriptor of that process too.
+    fn tell_keeper(&mut self, what: &outlast_core::wire::ToOwnKeeper, leader: Option<OwnedFd>) {
         if let Some(link) = &mut self.link
-            && link.send_json(what).is_err()
+            && link.send_json_with(what, leader.into_iter().collect()).is_err()
         {
             self.lose_keeper::<()>();
         }
@@ -189,6 +190,10 @@ impl Watch<'_> {
     }
 
     fn turn(&mut self) {
+        // Seen by a hang-up, or by a message that could not be sent any more.
+        if self.post.link.is_none() && self.orphan.is_none() {
+            self.become_orphan();
+        }
         let timeout = self.timeout();
         let ready = self.post.poll.wait(timeout).unwrap_or_default();
         self.read_pipes(&ready);
@@ -275,9 +280,6 @@ impl Watch<'_> {
                 FromOwnKeeper::Assign | FromOwnKeeper::Quit => {}
             }
         }
-        if self.post.link.is_none() && self.orphan.is_none() {
-            self.become_orphan();
-        }
     }
 
     /// Ends the command for a reason of its session's, which a detached one ignores unless it is meant too.
@@ -299,14 +301,12 @@ impl Watch<'_> {
             match action {
                 Action::Demote(by) => self.demote(by),
                 Action::Signal => {
-                    self.note_limit();
-                    self.signals_sent += 1;
+                    self.before_signal();
                     crash::point("supervisor.signalling");
                     self.tree().signal(self.first_signal);
                 }
                 Action::Sweep => {
-                    self.note_limit();
-                    self.signals_sent += 1;
+                    self.before_signal();
                     self.sweep();
                 }
                 Action::Record => self.record(),
@@ -316,6 +316,15 @@ impl Watch<'_> {
         if self.life.phase() != phase {
             self.publish_status(true);
         }
+    }
+
+    /// Why it is ended is known before it is: here, and to the keeper, should this process vanish.
+    fn before_signal(&mut self) {
+        self.note_limit();
+        if self.signals_sent == 0 {
+            self.tell_draft();
+        }
+        self.signals_sent += 1;
     }
 
     fn sweep(&mut self) {

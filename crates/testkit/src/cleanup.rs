@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use crate::proc::{self, Proc};
-use crate::world::World;
+use crate::world::{World, holds_within};
 
 impl Drop for World {
     fn drop(&mut self) {
@@ -16,7 +16,9 @@ impl Drop for World {
         if failed {
             tell(&self.describe());
         }
-        let faults = if failed { Vec::new() } else { self.end() };
+        // The end itself may fail by a panic; what is left is swept all the same.
+        let ended = if failed { Ok(Vec::new()) } else { catch_unwind(AssertUnwindSafe(|| self.end())) };
+        let faults = ended.unwrap_or_else(|_told| vec!["ending the sessions failed, as told above".to_owned()]);
         self.sweep();
         if let Err(error) = fs::remove_dir_all(&self.root) {
             tell(&format!("cannot remove {}: {error}", self.root.display()));
@@ -39,10 +41,7 @@ impl World {
             }
         }
         self.kill_anchors();
-        let until = Instant::now() + self.patience;
-        while !self.leftovers().is_empty() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        holds_within(self.patience, || self.leftovers().is_empty());
         faults.extend(self.leftovers().iter().map(|one| format!("left: {one:?} {:?}", proc::command_line(one.pid))));
         faults.extend(self.stray_files().iter().map(|path| format!("left outside: {}", path.display())));
         faults
@@ -95,17 +94,11 @@ impl World {
     fn sweep(&self) {
         self.kill_anchors();
         let root = format!("{}/", self.root.display());
-        let until = Instant::now() + self.patience;
-        loop {
+        holds_within(self.patience, || {
             let left = self.processes();
-            if left.is_empty() || Instant::now() > until {
-                return;
-            }
-            for one in left {
-                proc::signal_if_holds(one.pid, &root, Signal::KILL);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            left.iter().for_each(|one| proc::signal_if_holds(one.pid, &root, Signal::KILL));
+            left.is_empty()
+        });
     }
 
     /// What a person wants to see of a failed test's world.

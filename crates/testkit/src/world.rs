@@ -222,15 +222,13 @@ impl World {
         assert!(left.is_empty(), "left of {id}: {left:#?}");
     }
 
-    /// Waits, bounded, until a condition holds. This is the one place in which tests poll: the outside
-    /// world (a file, a process) gives no event that they could wait for.
+    /// Waits, bounded, until a condition holds.
+    ///
+    /// # Panics
+    /// When it does not hold within 30 s.
     #[track_caller]
-    pub fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let until = Instant::now() + Duration::from_secs(30);
-        while !holds() {
-            assert!(Instant::now() < until, "waited in vain until {what}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+    pub fn wait_until(&self, what: &str, holds: impl FnMut() -> bool) {
+        assert!(holds_within(Duration::from_secs(30), holds), "waited in vain until {what}");
     }
 
     /// Waits until a file in the working directory holds a whole line, and returns its text.
@@ -251,4 +249,18 @@ impl World {
 
     /// Ends the world now and checks that nothing is left; dropping it does the same.
     pub fn finish(self) {}
+}
+
+/// Waits until a condition holds, at most `bound`; returns whether it does. This is the one place that
+/// polls: the outside world (a file, a stranger's end) gives no event that a test could wait for.
+#[allow(clippy::disallowed_methods)]
+pub(crate) fn holds_within(bound: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + bound;
+    while !holds() {
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
 }

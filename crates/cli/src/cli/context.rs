@@ -34,10 +34,11 @@ impl Context {
         parse_session(name).map(Some)
     }
 
-    /// The session that is meant, made on first use where none was named.
+    /// The session that is meant, made on first use where none was named. Where no records can be made it
+    /// is one that is nowhere on disk, because a command still runs in the foreground then.
     pub async fn session_or_new(&self, scope: &Scope) -> Result<Session, Failure> {
-        match self.named(scope)? {
-            Some(id) => Ok(self.runtime.open_session(&id).await?),
+        match self.named(scope)?.filter(|_| self.runtime.records().is_ok()) {
+            Some(id) => self.open(&id).await,
             None => Ok(self.runtime.session_for(self.config.anchor()).await?),
         }
     }
@@ -45,9 +46,21 @@ impl Context {
     /// The session that is meant; none where none was named and none was made yet.
     pub async fn session_if_any(&self, scope: &Scope) -> Result<Option<Session>, Failure> {
         match self.named(scope)? {
-            Some(id) => Ok(Some(self.runtime.open_session(&id).await?)),
+            Some(id) => self.open(&id).await.map(Some),
             None => Ok(self.runtime.find_session_for(self.config.anchor()).await?),
         }
+    }
+
+    /// Opens a session, and says what is wrong with its own record.
+    async fn open(&self, id: &SessionId) -> Result<Session, Failure> {
+        let session = self.runtime.open_session(id).await?;
+        if session.record().is_none()
+            && session.has_records()
+            && let Some(problem) = session.summary().await?.problem
+        {
+            self.printer.say(&problem);
+        }
+        Ok(session)
     }
 
     /// The session that is meant; unknown where there is none yet.

@@ -2,12 +2,17 @@
 
 mod reader;
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use clap::{Args, ValueEnum};
-use outlast::{Command, Piece, ReadOptions, Stream};
+use outlast::{Command, Follower, Piece, ReadOptions, Stream};
 use outlast_core::text::excerpt::Grep;
 
 use super::{Context, Scope};
 use crate::exit::{self, Answer, Failure};
+use crate::output::Sink;
 use reader::Reader;
 
 /// Prints the output of a command
@@ -117,7 +122,9 @@ async fn follow(args: &LogsArgs, command: &Command, reader: &mut Reader) -> Answ
     reader.starts_inside(from > 0 && args.tail.is_none());
     let wanted = args.stream.map(Stream::from);
     let mut follower = command.follow(from).await?;
-    while let Some(piece) = follower.next().await? {
+    let failed = |error| Failure::System("cannot watch standard output".to_owned(), error);
+    let mut output = Sink::new().map_err(failed)?;
+    while let Some(piece) = next_or_closed(&mut follower, &mut output).await? {
         match (&piece, wanted) {
             (Piece::Bytes { stream: Stream::Merged, .. }, Some(_)) => return Err(merged("--stream")),
             (Piece::Bytes { stream, .. }, Some(wanted)) if *stream != wanted => {}
@@ -126,6 +133,17 @@ async fn follow(args: &LogsArgs, command: &Command, reader: &mut Reader) -> Answ
     }
     reader.finish(false)?;
     Ok(exit::DONE)
+}
+
+/// The next piece; none at the end, or when nobody reads any more.
+async fn next_or_closed(follower: &mut Follower, output: &mut Sink) -> Result<Option<Piece>, Failure> {
+    let mut next = pin!(follower.next());
+    let mut closed = pin!(output.progress());
+    poll_fn(|task| match next.as_mut().poll(task) {
+        Poll::Ready(piece) => Poll::Ready(piece.map_err(Failure::from)),
+        Poll::Pending => closed.as_mut().poll(task).map(|_| Ok(None)),
+    })
+    .await
 }
 
 /// What needs the index of separate streams was asked of a command that has none.

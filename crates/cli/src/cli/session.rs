@@ -1,11 +1,13 @@
 //! `outlast session`: sessions made, listed, ended and resumed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use outlast::{Anchor, END_BOUND, Predecessor, Session, SessionOptions};
+use outlast_core::id::CommandId;
 use outlast_core::names::check_context;
-use outlast_core::record::Ownership;
+use outlast_core::record::{ClosedRecord, Ownership};
 
 use super::context::{self, parse_session};
 use super::{Context, NotBuilt, Scope, not_built};
@@ -167,7 +169,7 @@ async fn end(args: &EndArgs, context: &Context) -> Answer {
     let closed = session.end(&context.config.consumer, END_BOUND, args.detached).await?;
     // The report of an end is made once; `session show --json` has it for ever.
     if before.is_none()
-        && let Some(report) = words::end_report(&closed)
+        && let Some(report) = words::end_report(&closed, &logs(&session, &closed).await)
     {
         context.printer.tell(&report);
     }
@@ -179,6 +181,18 @@ async fn end(args: &EndArgs, context: &Context) -> Answer {
     }
     let verified = closed.commands.iter().all(|one| one.state != "unwinding");
     Ok(if verified { exit::DONE } else { exit::NOT_ALL })
+}
+
+/// The logs of the commands that had ended before they could be told.
+async fn logs(session: &Session, closed: &ClosedRecord) -> BTreeMap<CommandId, String> {
+    let mut logs = BTreeMap::new();
+    for one in closed.commands.iter().filter(|one| one.state == "ended") {
+        // The report stands without the path of a log that cannot be found.
+        let Ok(command) = session.command(&one.id.to_string()).await else { continue };
+        let log = command.snapshot().await.ok().and_then(|snapshot| snapshot.output.log);
+        logs.extend(log.map(|path| (one.id, path.display().to_string())));
+    }
+    logs
 }
 
 async fn resume(args: &ResumeArgs, context: &Context) -> Answer {

@@ -1,5 +1,6 @@
 //! News: completions, what became of an earlier session's work, and the report of a session's end.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast::{Completion, ReconcileReport, Snapshot};
@@ -99,7 +100,11 @@ fn survivor_lines(snapshot: &Snapshot) -> Vec<SurvivorLine<'_>> {
         Fate::Killed => "ended",
         Fate::Unstoppable => "left running",
     };
-    snapshot.survivors_at_end.iter().map(|one| SurvivorLine { pid: one.pid, name: &one.name, fate: fate(one.fate) }).collect()
+    snapshot
+        .survivors_at_end
+        .iter()
+        .map(|one| SurvivorLine { pid: one.pid, name: &one.name, fate: fate(one.fate) })
+        .collect()
 }
 
 /// Texts that a notice borrows.
@@ -135,8 +140,9 @@ impl Parts {
     }
 }
 
-/// The report of a session's end for the operator; nothing where nothing was discarded.
-pub fn end_report(closed: &ClosedRecord) -> Option<String> {
+/// The report of a session's end for the operator; nothing where nothing was discarded. `logs` are the
+/// paths of logs that are still there.
+pub fn end_report(closed: &ClosedRecord, logs: &BTreeMap<CommandId, String>) -> Option<String> {
     let texts: Vec<[String; 4]> = closed
         .commands
         .iter()
@@ -162,7 +168,7 @@ pub fn end_report(closed: &ClosedRecord) -> Option<String> {
                     exit_code: exit.end.exit_code(),
                     status: if exit.is_ok() { "ok" } else { "error" },
                     duration: Duration::from_millis(exit.duration_ms),
-                    log: None,
+                    log: logs.get(&one.id).map(String::as_str),
                     bytes: exit.output.bytes,
                     limit: exit.limit.as_deref(),
                     survivors: &[],

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::{Demotion, Finished, Snapshot, StopOutcome};
-use outlast_core::ending::End;
+use outlast_core::ending::{End, Fact};
 use outlast_core::names::display_line;
 use outlast_core::notice::{self, Prospects, StatusHead, StatusPhase};
 use outlast_core::record::{Fate, Phase, Survivor};
@@ -13,6 +13,9 @@ use outlast_core::units::format_elapsed;
 use outlast_core::wire::DemotedBy;
 
 use super::{alive, end_words, processes, short_name};
+
+/// The number of SIGKILL (signal(7)).
+const KILL: i32 = 9;
 
 /// A status: the fact that matters first, then an empty line and the text of the output.
 /// `elsewhere` says that the command is of another session than the one that was asked.
@@ -59,6 +62,7 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
         let limit = snapshot.limit.as_deref().unwrap_or("it was ended by a limit");
         lines.push(format!("{}; the output is partial", display_line(limit)));
     }
+    lines.extend(ended_survivors(&snapshot.survivors_at_end));
     if let Some(gap) = snapshot.output.gap {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
     }
@@ -91,6 +95,12 @@ pub fn survivors(name: &str, list: &[Survivor]) -> Option<String> {
     Some(format!("{count}: {}; stop with: outlast stop {name}", processes(alive)))
 }
 
+/// Whom the policy `kill` ended after the leader.
+fn ended_survivors(at_end: &[Survivor]) -> Option<String> {
+    let killed: Vec<&Survivor> = at_end.iter().filter(|one| one.fate == Fate::Killed).collect();
+    (!killed.is_empty()).then(|| format!("ended what the command had left running: {}", processes(killed)))
+}
+
 /// What is said on standard error of a command that ended in the foreground; usually nothing.
 pub fn ended_inline(finished: &Finished) -> Vec<String> {
     let exit = &finished.exit;
@@ -108,10 +118,7 @@ pub fn ended_inline(finished: &Finished) -> Vec<String> {
     }
     let name = exit.alias.map_or_else(|| exit.id.to_string(), |alias| alias.to_string());
     lines.extend(survivors(&name, &exit.survivors));
-    let killed: Vec<&Survivor> = exit.survivors.iter().filter(|one| one.fate == Fate::Killed).collect();
-    if !killed.is_empty() {
-        lines.push(format!("ended what the command had left running: {}", processes(killed)));
-    }
+    lines.extend(ended_survivors(&exit.survivors));
     if let Some(gap) = finished.gap {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
     }
@@ -139,11 +146,12 @@ pub fn stopped(outcome: &StopOutcome, first: &str, elsewhere: Option<&str>) -> S
     let snapshot = &outcome.snapshot;
     let end = snapshot.end.as_ref().map(end_words).unwrap_or_else(|| "no end yet".to_owned());
     let code = snapshot.exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+    let killed = snapshot.end.as_ref().and_then(End::fact) == Some(Fact::Signaled(KILL));
     let signals = match outcome.signals {
         0 => String::new(),
-        1 => format!(", sent {first}"),
         // Whatever the first one was, the next one is KILL.
-        _ => format!(", sent {first}, then KILL"),
+        count if first != "KILL" && (count > 1 || killed) => format!(", sent {first}, then KILL"),
+        _ => format!(", sent {first}"),
     };
     let what = match (outcome.already_ended, outcome.verified) {
         (true, _) => format!("had already ended: {end}{code}"),
@@ -179,7 +187,7 @@ pub fn waited(snapshot: &Snapshot, waited: Duration, met: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use outlast_core::ending::{Clock, Fact};
+    use outlast_core::ending::Clock;
 
     use super::*;
     use crate::view::tests::{ended, snapshot};

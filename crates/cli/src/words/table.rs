@@ -67,6 +67,7 @@ pub fn commands(list: &[Snapshot], width: Width, colour: bool) -> String {
         let row = format!("{alias:<7}{state}  {time:<8}{:<10}{tail}", one.output.bytes);
         text.push_str(row.trim_end());
         text.push('\n');
+        text.extend(one.note.as_deref().map(|note| format!("       {}\n", display_line(note))));
         let living = alive(&one.survivors);
         if one.phase == Phase::Ended && !living.is_empty() {
             text.push_str(&format!("       still alive: {}\n", processes(living)));

@@ -122,3 +122,16 @@ fn e9_wait_consumes_for_its_consumer_only() {
         assert_eq!(told.map(|line| line.str("/delivered_via").to_owned()).collect::<Vec<_>>(), ["wait"]);
     }
 }
+
+/// Covers: E1
+#[test]
+fn e1_many_waits_end_together() {
+    let world = world();
+    let id = bg_shell(&world, &["--stdin"], "read x; exit 7");
+    let waits: Vec<_> = (0..10).map(|_| world.spawn(&["wait", &id])).collect();
+    world.call(&["ps"]).within(AT_ONCE).run().ok();
+    world.outlast(&["send", &id, "--eof"]).ok();
+    for wait in waits {
+        wait.wait().exits(7);
+    }
+}

@@ -43,7 +43,8 @@ fn k2_discarded_commands_fall_into_two_groups() {
     let late = bg_shell(&world, &[], "echo X; exit 7");
     world.wait_until("it has ended", || world.status(&late).str("/phase") == "ended");
     let running = world.bg(&["sleep", "300"]);
-    end(&world);
+    let said = end(&world).err();
+    assert!(said.contains("exit code: 7") && said.contains("/output.log"), "its full result is known: {said}");
     let report = closed(&world);
     let of = |id: &str| report.items("/commands").into_iter().find(|one| one.str("/id") == id).expect("it is named");
     assert_eq!(of(&late).str("/state"), "ended");

@@ -159,6 +159,70 @@ fn m10_strange_files_are_skipped() {
     }
 }
 
+/// Covers: M10
+#[test]
+fn m10_damaged_record_is_said_and_hides_no_other() {
+    let world = world();
+    let id = bg_shell(&world, &[], "echo kept; exit 7");
+    let other = world.bg(&["sleep", "50"]);
+    world.outlast(&["wait", &id, "--consumer", "hook"]).exits(7);
+    for name in ["exit.json", "status.json", "request.json"] {
+        let path = world.dir(&id).join(name);
+        let whole = fs::read(&path).expect("a record");
+        fs::write(&path, "{ torn").expect("our file");
+        let told = world.outlast(&["status", &id, "--json"]);
+        let list = world.list();
+        let text = world.outlast(&["status", &id]);
+        let log = world.outlast(&["logs", &id, "--raw"]);
+        fs::write(&path, &whole).expect("our file");
+        assert_eq!(told.json().str("/phase"), "ended", "{name}");
+        assert!(list.iter().any(|one| one.str("/id") == other && one.str("/phase") == "running"));
+        assert!(list.iter().all(|one| one.str("/id") != id || one.str("/phase") == "ended"), "{name}: {list:#?}");
+        if name == "exit.json" {
+            assert!((text.text() + &text.err()).contains(name), "the file is not named: {text:?}");
+        }
+        assert!(log.stdout == b"kept\n" || (log.code != Some(0) && log.err().contains(name)), "{name}: {log:?}");
+    }
+    world.status(&id).ends("exited", 7);
+}
+
+#[test]
+fn m10_damaged_session_is_said() {
+    let world = world();
+    let path = world.session_dir(&world.session()).join("session.json");
+    let whole = fs::read(&path).expect("a record");
+    fs::write(&path, "{ torn").expect("our file");
+    let answers: Vec<Output> = [&["ps"][..], &["run", "-b", "--", "true"], &["inbox"], &["session", "list"]]
+        .into_iter()
+        .map(|verb| world.outlast(verb))
+        .collect();
+    fs::write(&path, &whole).expect("our file");
+    for answer in answers {
+        let said = (answer.text() + &answer.err()).contains("session.json");
+        assert!(said, "silent about a damaged record: {answer:?}");
+    }
+}
+
+/// Covers: M1, M4
+#[test]
+fn m4_foreign_state_is_refused_and_commands_still_run() {
+    let world = world();
+    let owner = |uid| std::os::unix::fs::chown(world.state(), Some(uid), None);
+    let own = world.state().metadata().expect("it is there").uid();
+    if owner(12_345).is_err() {
+        println!("skipped: this user may not give a directory away");
+        return;
+    }
+    let inline = world.outlast(&["run", "--", "echo", "works"]);
+    let background = world.outlast(&["run", "-b", "--", "true"]);
+    owner(own).expect("it was ours");
+    let inline = inline.ok();
+    assert_eq!(inline.text(), "works\n");
+    let path = world.state().display().to_string();
+    assert_eq!(inline.err().matches(&path).count(), 1, "the reason is told once: {inline:?}");
+    assert!(background.exits(4).err().contains("another user"));
+}
+
 #[test]
 fn m11_planted_links_are_refused() {
     let world = world();

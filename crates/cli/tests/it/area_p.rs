@@ -93,3 +93,19 @@ fn p7_cpu_and_file_size_are_known_by_their_signals() {
         assert_eq!(told.str("/end/signal"), signal);
     }
 }
+
+/// The policy is off: limits are those of the caller, and not of whoever started the keeper.
+#[test]
+fn p8_limits_are_those_of_the_caller() {
+    let world = world();
+    world.bg(&["sleep", "50"]);
+    for options in ["", "-b --json"] {
+        let line = format!("ulimit -n 77; exec outlast run {options} -- sh -c 'ulimit -Sn; ulimit -Hn'");
+        let output = world.shell(&line).run().ok();
+        let text = match options {
+            "" => output.text(),
+            _ => world.wait(output.json().str("/id")).output().to_owned(),
+        };
+        assert_eq!(text, "77\n77\n", "{options}");
+    }
+}

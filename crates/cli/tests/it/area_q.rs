@@ -140,6 +140,30 @@ fn q5_standard_input_is_empty() {
 }
 
 #[test]
+fn q6_environment_is_non_interactive() {
+    let world = world();
+    let line = "echo \"$PAGER $GIT_PAGER $GIT_TERMINAL_PROMPT [$BASH_ENV$ENV] $LANG $LC_ALL $LC_CTYPE $CLAUDECODE\"";
+    type Row = (&'static [(&'static str, &'static str)], &'static [&'static str], &'static str);
+    let rows: [Row; 6] = [
+        (&[], &[], "cat cat 0 [] C.UTF-8"),
+        (&[("PAGER", "less"), ("BASH_ENV", "/x"), ("ENV", "/y")], &[], "less cat 0 [] C.UTF-8"),
+        (&[("LC_ALL", "C")], &[], "cat cat 0 [] C.UTF-8 C"),
+        (&[("LANG", "de_DE.ISO-8859-1")], &[], "cat cat 0 [] de_DE.ISO-8859-1  C.UTF-8"),
+        (&[("CLAUDECODE", "1")], &[], "cat cat 0 [] C.UTF-8   1"),
+        (&[("PAGER", "less")], &["-e", "PAGER=more", "-e", "GIT_TERMINAL_PROMPT=1"], "more cat 1 [] C.UTF-8"),
+    ];
+    for (entries, options, expected) in rows {
+        let mut call = world.call(&[&["run"], options, &["-c", line]].concat());
+        for (key, value) in entries {
+            call = call.env(key, *value);
+        }
+        assert_eq!(call.run().ok().text().trim_end(), expected, "{entries:?} {options:?}");
+    }
+    let unset = world.call(&["run", "-c", "echo $LANG"]).without("LANG").run().ok();
+    assert!(unset.text().contains("UTF-8"), "a UTF-8 locale if none is set: {unset:?}");
+}
+
+#[test]
 fn q9_command_has_three_descriptors_and_default_signals() {
     let world = world();
     let line = "exec 7</dev/null 8>leak; trap '' PIPE HUP; exec outlast run -- ls /proc/self/fd";

@@ -1,5 +1,8 @@
 //! Details of the command line that programs rely on (docs/contract.md, "The command line").
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use crate::support::*;
 
 #[test]
@@ -103,6 +106,36 @@ fn environment_of_megabytes_is_passed_whole() {
     }
     let count: usize = call.run().ok().json().output().trim().parse().expect("a number");
     assert!(count > 1_500_000, "{count}");
+}
+
+#[test]
+fn command_has_the_umask_of_its_caller() {
+    let world = world();
+    world.bg(&["sleep", "50"]);
+    let told = world.shell("umask 027; exec outlast run -- sh -c umask").run().ok();
+    assert_eq!(told.text(), "0027\n");
+}
+
+#[test]
+fn working_directory_is_told_as_an_absolute_path() {
+    let world = world();
+    std::fs::create_dir(world.file("sub")).expect("a directory");
+    let told = world.outlast(&["run", "--json", "--cwd", "sub", "--", "pwd"]).ok().json();
+    let expected = world.file("sub").display().to_string();
+    assert_eq!((told.str("/cwd"), told.output().trim_end()), (expected.as_str(), expected.as_str()));
+}
+
+#[test]
+fn arguments_that_are_no_text_are_passed_whole() {
+    let world = world();
+    let odd = OsStr::from_bytes(b"a\xff\nb");
+    let words = ["run", "-b", "--json", "--", "printf", "%s"].map(OsStr::new);
+    let told = world.outlast(&[&words[..], &[odd]].concat()).ok().json();
+    world.wait(told.str("/id"));
+    assert_eq!(world.raw(told.str("/id")), odd.as_bytes());
+    for verb in [&["ps", "-a"][..], &["status", "w1"], &["inbox", "--consumer", "human"], &["trace"]] {
+        printable(&world.outlast(verb).ok().text());
+    }
 }
 
 /// Covers: S8

@@ -9,4 +9,5 @@ mod random;
 mod rows;
 mod rules;
 mod shapes;
+mod told;
 mod victims;

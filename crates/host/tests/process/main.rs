@@ -14,4 +14,5 @@ mod identity;
 mod program;
 mod signal;
 mod spawn;
+mod strays;
 mod tree;

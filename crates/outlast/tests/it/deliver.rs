@@ -94,3 +94,28 @@ fn g6_an_end_wakes_an_idle_consumer() {
         soon("it is offered again", async || session.pending("model").await.expect("pending").len() == 1).await;
     });
 }
+
+/// Covers: G1
+#[test]
+fn g1_a_claim_of_a_dead_process_is_offered_again_and_marked() {
+    in_world("g1-dead", async |world: World| {
+        let session = world.session().await;
+        let command = start(&world, &session, "true").await;
+        session.wait(std::slice::from_ref(&command), WaitOptions::default()).await.expect("a wait");
+        let guard = session.lease("model").await.expect("a lease").pop().expect("one completion");
+        assert!(!guard.completion().redelivered);
+        // As if this process had died before it committed: the start time is that of no process.
+        let path = session.path().expect("a path").join("inbox.json");
+        let text = std::fs::read_to_string(&path).expect("the ledger");
+        let mut ledger: serde_json::Value = serde_json::from_str(&text).expect("the ledger");
+        let leases = ledger["consumers"]["model"]["leases"].as_object_mut().expect("leases");
+        let lease = leases.values_mut().next().expect("the lease");
+        let holder = lease["holder"].as_str().expect("a holder").replacen(' ', " 1", 1);
+        lease["holder"] = holder.into();
+        std::fs::write(&path, ledger.to_string()).expect("the ledger");
+        let again = session.lease("model").await.expect("a lease").pop().expect("offered again");
+        assert!(again.completion().redelivered);
+        drop(guard);
+        assert_eq!(again.commit(Via::Inbox).await.expect("a commit"), Told::Now);
+    });
+}

@@ -17,7 +17,12 @@ fn a1_an_end_in_the_foreground_leaves_nothing() {
         let session = world.session().await;
         for (line, text, code) in [("echo hi", "hi\n", 0), ("echo no; exit 3", "no\n", 3)] {
             let request = world.shell(line);
-            let done = finished(session.run_to_end(outlast::RunRequest { grace: Some(Duration::from_secs(10)), ..request }).await.expect(line));
+            let done = finished(
+                session
+                    .run_to_end(outlast::RunRequest { grace: Some(Duration::from_secs(10)), ..request })
+                    .await
+                    .expect(line),
+            );
             assert_eq!((done.output.as_slice(), done.truncated, done.materialised), (text.as_bytes(), false, false));
             assert_eq!(done.exit.end, End::Exited { code });
             assert!(!done.exit.demoted && done.log.is_none());
@@ -51,7 +56,8 @@ fn a4_without_records_nothing_is_demoted() {
         assert!(runtime.records().is_err());
         let session = runtime.session_for(std::process::id()).await.expect("a session nowhere");
         let began = Instant::now();
-        let request = outlast::RunRequest { grace: Some(Duration::from_millis(200)), ..world.shell("sleep 2; echo done") };
+        let request =
+            outlast::RunRequest { grace: Some(Duration::from_millis(200)), ..world.shell("sleep 2; echo done") };
         let done = finished(session.run_to_end(request).await.expect("a run"));
         assert!(began.elapsed() >= Duration::from_secs(2));
         assert_eq!(done.output, b"done\n");
@@ -141,7 +147,8 @@ fn b1_the_grace_demotes() {
     in_world("b1", async |world: World| {
         let session = world.session().await;
         let began = Instant::now();
-        let request = outlast::RunRequest { grace: Some(Duration::from_secs(1)), ..world.shell("sleep 3; printf done") };
+        let request =
+            outlast::RunRequest { grace: Some(Duration::from_secs(1)), ..world.shell("sleep 3; printf done") };
         let Outcome::Demoted(demotion) = session.run_to_end(request).await.expect("a run") else {
             panic!("it was not demoted")
         };
@@ -193,7 +200,8 @@ fn b4_a_caller_that_goes_away_demotes_at_once() {
 fn b5_a_cancel_while_it_runs_demotes_at_once() {
     in_world("b5", async |world: World| {
         let session = world.session().await;
-        let request = outlast::RunRequest { grace: Some(Duration::from_secs(60)), ..world.shell("touch begun; exec sleep 31") };
+        let request =
+            outlast::RunRequest { grace: Some(Duration::from_secs(60)), ..world.shell("touch begun; exec sleep 31") };
         let begun = world.work_dir.join("begun");
         let cancel = soon("it runs", async || begun.exists());
         let began = Instant::now();

@@ -28,7 +28,8 @@ fn c11_reads_go_by_offset() {
         soon("the first output", async || command.snapshot().await.expect("a look").output.bytes == 3).await;
         let (first, next) = text(command.read(ReadOptions::default()).await.expect("a read")).await;
         assert_eq!((first.as_slice(), next), (&b"one"[..], 3));
-        let (none, next) = text(command.read(ReadOptions { offset: next, ..Default::default() }).await.expect("a read")).await;
+        let (none, next) =
+            text(command.read(ReadOptions { offset: next, ..Default::default() }).await.expect("a read")).await;
         assert_eq!((none.as_slice(), next), (&b""[..], 3));
         let mut follower = command.follow(0).await.expect("a follower");
         std::fs::write(world.work_dir.join("go"), "").expect("the sign to go on");
@@ -40,7 +41,8 @@ fn c11_reads_go_by_offset() {
         }
         assert_eq!(followed, b"onetwo");
         session.wait(std::slice::from_ref(&command), Default::default()).await.expect("a wait");
-        let (new, next) = text(command.read(ReadOptions { offset: 3, ..Default::default() }).await.expect("a read")).await;
+        let (new, next) =
+            text(command.read(ReadOptions { offset: 3, ..Default::default() }).await.expect("a read")).await;
         assert_eq!((new.as_slice(), next), (&b"two"[..], 6));
         let range = ReadOptions { offset: 1, bytes: Some(3), ..Default::default() };
         assert_eq!(text(command.read(range).await.expect("a read")).await, (b"net".to_vec(), 4));
@@ -147,5 +149,33 @@ fn d10_thousands_of_ended_commands_are_listed() {
         assert!(all >= 3_000);
         // Unoptimised and on a busy machine; the bound of an optimised build is in the benchmarks.
         assert!(took < std::time::Duration::from_secs(3), "{took:?}");
+    });
+}
+
+/// Covers: C7
+#[test]
+fn c7_a_follower_never_shows_what_the_cap_dropped_as_zeros() {
+    in_world("c7", async |world: World| {
+        let session = world.session().await;
+        let mut request = world.shell("i=0; while [ $i -lt 30000 ]; do echo 123456789; i=$((i+1)); done");
+        request.cap = outlast::core::request::LogCap::of(16 * 1024);
+        let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
+        let mut follower = demotion.command.follow(0).await.expect("a follower");
+        let (mut shown, mut missing) = (0, 0);
+        while let Some(piece) = follower.next().await.expect("a piece") {
+            match piece {
+                Piece::Bytes { offset, bytes, .. } => {
+                    assert_eq!(offset, shown + missing);
+                    assert!(bytes.iter().all(|byte| byte.is_ascii_digit() || *byte == b'\n'), "at {offset}");
+                    shown += bytes.len() as u64;
+                }
+                Piece::Gap { offset, bytes } => {
+                    assert!(offset <= shown + missing, "a gap at {offset} after {}", shown + missing);
+                    missing = offset + bytes - shown;
+                }
+            }
+        }
+        assert_eq!(shown + missing, 300_000);
+        session.wait(&[demotion.command], Default::default()).await.expect("a wait");
     });
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast::core::record::{Ownership, Phase};
 use outlast::{Anchor, END_BOUND, Error, ErrorKind, Outcome, SessionOptions, StopOptions, WaitOptions};
 
-use crate::world::{World, config, in_world, nothing_left, soon, start};
+use crate::world::{SOON, World, config, finished, in_world, nothing_left, soon, start};
 
 /// Covers: J3, A14
 #[test]
@@ -85,7 +85,8 @@ fn k9_an_owner_that_is_gone_ends_its_commands_after_the_linger() {
         drop(session);
         nothing_left(&world.state_dir).await;
         let session = world.runtime.open_session(&id).await.expect("the session");
-        let ended = session.get(&command).await.expect("a look").expect("the command").snapshot().await.expect("a look");
+        let ended =
+            session.get(&command).await.expect("a look").expect("the command").snapshot().await.expect("a look");
         let end = ended.end.expect("an end");
         assert_eq!((end.kind(), end.exit_code()), ("stopped", Some(143)), "{end:?}");
     });
@@ -177,5 +178,30 @@ fn an_anchor_must_live() {
         assert_eq!(end.kind(), "abandoned");
         let refused = session.run_to_end(world.shell("true")).await.expect_err("a refusal");
         assert_eq!(refused.kind(), ErrorKind::Refused);
+    });
+}
+
+/// Covers: B3
+#[test]
+fn b3_an_end_misses_no_start() {
+    in_world("b3", async |world: World| {
+        for _ in 0..20 {
+            let session = world.session().await;
+            finished(session.run_to_end(world.shell("true")).await.expect("a first run"));
+            let (starter, request) = (session.clone(), world.shell("exec sleep 300"));
+            let started = tokio::spawn(async move { starter.start(request).await });
+            session.end("human", END_BOUND, false).await.expect("an end");
+            match started.await.expect("the start") {
+                Ok(Outcome::Demoted(demotion)) => {
+                    let options = WaitOptions { timeout: Some(SOON), ..WaitOptions::default() };
+                    let report = session.wait(&[demotion.command], options).await.expect("a wait");
+                    assert_eq!(report.commands[0].snapshot.phase, Phase::Ended);
+                }
+                Ok(Outcome::Finished(done)) => panic!("{:?}", done.exit),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Refused, "{error}"),
+            }
+            drop(session);
+        }
+        nothing_left(&world.state_dir).await;
     });
 }

@@ -50,7 +50,8 @@ fn s8_input_reaches_the_command() {
         let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
         let command = demotion.command;
         command.send(b"hello\n").await.expect("input");
-        soon("the input comes back", async || command.snapshot().await.expect("a look").output.tail == b"hello\n").await;
+        soon("the input comes back", async || command.snapshot().await.expect("a look").output.tail == b"hello\n")
+            .await;
         command.close_input().await.expect("end of input");
         session.wait(std::slice::from_ref(&command), Default::default()).await.expect("a wait");
         assert_eq!(command.snapshot().await.expect("a look").output.tail, b"hello\nover\n");

@@ -23,12 +23,33 @@ pub fn in_world<F: Future<Output = ()>>(name: &str, test: impl FnOnce(World) -> 
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
     let (state_dir, work_dir) = (root.join("state"), root.join("work"));
     std::fs::create_dir_all(&work_dir).expect("a directory to work in");
+    let _cleaner = Cleaner { root: root.clone() };
     threads.block_on(async {
         let runtime = Runtime::open(config(&state_dir)).expect("a runtime");
         test(World { state_dir: state_dir.clone(), work_dir, runtime }).await;
         nothing_left(&state_dir).await;
     });
     std::fs::remove_dir_all(&root).expect("the test's directory can be removed");
+}
+
+/// Ends what a failed test left, stopped processes included, and removes its directory.
+struct Cleaner {
+    root: PathBuf,
+}
+
+impl Drop for Cleaner {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for pid in processes_of(&self.root.join("state")) {
+            if let Some(pid) = pid.try_into().ok().and_then(rustix::process::Pid::from_raw) {
+                // One that is gone already is what is wanted.
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
 }
 
 /// The settings of a test's runtime: the executable of this build.

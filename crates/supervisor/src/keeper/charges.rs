@@ -8,7 +8,7 @@ use outlast_core::record::ExitRecord;
 use outlast_core::wire::{FromOwnKeeper, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
 use outlast_host::crash;
 use outlast_host::frame::Channel;
-use outlast_host::mark;
+use outlast_host::proc;
 use outlast_host::store::aliases;
 use outlast_host::sys::fork::{self, Forked};
 use outlast_host::sys::reap::{self, WaitStatus};
@@ -77,13 +77,18 @@ impl Charge {
         }
     }
 
-    fn take(&mut self, message: ToOwnKeeper) {
+    /// Whether it has died or cannot do anything any more: what it left is about to be finished.
+    pub fn is_dying(&self) -> bool {
+        // An adopted one whose lease could not be read has no number; its link tells when it is gone.
+        let stat = proc::stat(self.pid).ok().flatten();
+        self.pid != 0 && stat.is_none_or(|stat| stat.exiting || !stat.is_live())
+    }
+
+    fn take(&mut self, message: ToOwnKeeper, leader: Option<OwnedFd>) {
+        self.leader = leader.or(self.leader.take());
         match message {
             ToOwnKeeper::Begun { draft } => self.draft = Some(*draft),
             ToOwnKeeper::Changed { draft, materialised } => {
-                if self.draft.as_ref().is_none_or(|known| known.leader.is_none()) && !self.own_child {
-                    self.leader = draft.leader.as_ref().and_then(|leader| mark::open(leader).ok().flatten());
-                }
                 (self.draft, self.materialised) = (Some(*draft), materialised);
             }
             ToOwnKeeper::Recorded => self.recorded = true,
@@ -196,8 +201,8 @@ impl Keeper {
         let mut gone = charge.link.flush().is_err();
         loop {
             match charge.link.receive() {
-                Ok(Some(frame)) => match frame.json() {
-                    Ok(message) => charge.take(message),
+                Ok(Some(mut frame)) => match frame.json() {
+                    Ok(message) => charge.take(message, frame.fds.pop()),
                     Err(_) => gone = true,
                 },
                 Ok(None) => break,
@@ -220,30 +225,35 @@ impl Keeper {
         while let Ok(Some((pid, status))) = reap::peek_any() {
             let charge = self.charges.iter().find(|(_, charge)| charge.own_child && charge.pid == pid);
             let number = charge.map(|(number, _)| *number);
-            if let Some(number) = number {
-                self.hear_charge(number);
-            }
+            // The start time is read while it is a zombie, so that it is known exactly who fell.
+            let start = match number {
+                Some(number) => {
+                    self.hear_charge(number);
+                    None
+                }
+                None => proc::stat(pid).ok().flatten().map(|stat| stat.start),
+            };
             if !matches!(reap::reap(pid), Ok(Some(_))) {
                 return;
             }
             match number {
                 Some(number) => self.charge_died(number),
-                None => self.leader_fell(pid, status),
+                None => self.leader_fell((pid, start.unwrap_or_default()), status),
             }
         }
     }
 
-    fn leader_fell(&mut self, pid: u32, status: WaitStatus) {
+    fn leader_fell(&mut self, who: (u32, u64), status: WaitStatus) {
         let fact = match (status.code(), status.signal()) {
             (Some(code), _) => Fact::Exited(code),
             (None, Some(signal)) => Fact::Signaled(signal),
             (None, None) => return,
         };
-        if let Some(vacant) = self.vacant.iter_mut().find(|vacant| vacant.leader_pid() == Some(pid)) {
+        if let Some(vacant) = self.vacant.iter_mut().find(|vacant| vacant.leader_id() == Some(who)) {
             vacant.fact = Some(fact);
         } else {
             // Its supervisor is a zombie behind it in the queue: the fact is kept until that is reaped.
-            self.fallen.insert(pid, fact);
+            self.fallen.insert(who, fact);
         }
     }
 
@@ -251,7 +261,7 @@ impl Keeper {
         let Some(charge) = self.charges.remove(&number) else { return };
         let _ = self.poll.remove(&charge.link);
         if let (true, Some(draft)) = (charge.assigned, charge.draft) {
-            let fact = draft.leader.as_ref().and_then(|leader| self.fallen.remove(&leader.pid));
+            let fact = draft.leader.as_ref().and_then(|leader| self.fallen.remove(&(leader.pid, leader.start)));
             crash::point("keeper.bereft");
             self.vacant.push(Vacant {
                 draft,

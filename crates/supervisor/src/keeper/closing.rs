@@ -67,7 +67,7 @@ impl Keeper {
         let Some(closing) = &self.closing else { return };
         let detached = closing.detached;
         let busy = self.charges.values().any(|charge| charge.is_busy() && (detached || !charge.is_detached()));
-        let waiting = busy || !self.vacant.is_empty();
+        let waiting = busy || self.strays_left || !self.vacant.is_empty();
         if waiting && clock::monotonic() < closing.until {
             return;
         }

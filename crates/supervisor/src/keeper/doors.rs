@@ -4,6 +4,7 @@ use outlast_core::id::CommandId;
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::frame::Channel;
 
+use super::charges::Charge;
 use super::{Keeper, VISITORS};
 use crate::context::own_mark;
 use crate::poll::Interest;
@@ -85,9 +86,7 @@ impl Keeper {
                 if let Some(visitor) = self.visitors.get_mut(&number) {
                     visitor.fate = Some(id);
                 }
-                // A supervisor that died is seen at the end of this turn; then this is answered.
-                self.reap();
-                self.answer_fates();
+                // Answered at the end of this turn, when it is seen which supervisors died.
             }
             ToKeeper::End { by, bound_ms, detached } => self.begin_closing(&by, Some((number, bound_ms)), detached),
             ToKeeper::Ping => {
@@ -107,7 +106,12 @@ impl Keeper {
             if self.vacant.iter().any(|vacant| vacant.draft.id == id) {
                 continue;
             }
-            let alive = self.charges.values().any(|charge| charge.command().is_some_and(|draft| draft.id == id));
+            let watching = |charge: &&Charge| charge.command().is_some_and(|draft| draft.id == id);
+            let alive = match self.charges.values().find(watching) {
+                // Whoever asks saw its connection close, which is before its parent can reap it.
+                Some(charge) if charge.is_dying() => continue,
+                found => found.is_some(),
+            };
             let finished = self.finished.get(&id);
             let known = alive || finished.is_some();
             let exit = finished.cloned().flatten().map(Box::new);

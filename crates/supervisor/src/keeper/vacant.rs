@@ -12,7 +12,7 @@ use outlast_host::store::command::CommandDir;
 use outlast_host::store::log::LogWriter;
 use outlast_host::store::session::SessionDir;
 use outlast_host::sys::pidfd;
-use outlast_host::{clock, mark};
+use outlast_host::{clock, mark, strays};
 use rustix::process::Signal;
 
 use super::Keeper;
@@ -32,22 +32,31 @@ pub struct Vacant {
     pub own_child: bool,
     /// The stop that was ordered before, by its word.
     pub ordered: Option<String>,
-    /// The leader, where it is not our child.
+    /// A descriptor of the leader, where its supervisor lived to hand one over.
     pub leader: Option<OwnedFd>,
     /// What the kernel said of the leader.
     pub fact: Option<Fact>,
 }
 
 impl Vacant {
-    /// The pid of the leader.
-    pub fn leader_pid(&self) -> Option<u32> {
-        self.draft.leader.as_ref().map(|leader| leader.pid)
+    /// Pid and start time of the leader.
+    pub fn leader_id(&self) -> Option<(u32, u64)> {
+        self.draft.leader.as_ref().map(|leader| (leader.pid, leader.start))
     }
 
-    /// Its end: what it was stopped for, if that was ordered; its own if it had ended by itself.
+    /// Its end: what it was ended for, if its supervisor said that or it was ordered; its own if it had
+    /// ended by itself.
     fn end(&self) -> End {
-        let killed = matches!(self.fact, None | Some(Fact::Signaled(9)));
-        match (self.ordered.as_deref(), self.fact) {
+        let fact = self.fact;
+        match &self.draft.end {
+            End::Stopped { by, .. } => return End::Stopped { by: by.clone(), fact },
+            End::TimedOut { clock, .. } => return End::TimedOut { clock: *clock, fact },
+            End::Limit { resource, .. } => return End::Limit { resource: *resource, fact },
+            End::Abandoned { .. } => return End::Abandoned { fact },
+            End::Exited { .. } | End::Signaled { .. } | End::SpawnFailed { .. } | End::Lost | End::Interrupted => {}
+        }
+        let killed = matches!(fact, None | Some(Fact::Signaled(9)));
+        match (self.ordered.as_deref(), fact) {
             (Some(BY_SESSION_END), fact) => End::Abandoned { fact },
             (Some(by), fact) => End::Stopped { by: by.to_owned(), fact },
             (None, fact) if killed => End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact },
@@ -74,6 +83,20 @@ impl Vacant {
 }
 
 impl Keeper {
+    /// One pass over what the commands of dead watchers left, as long as the last one found something.
+    pub(super) fn end_strays(&mut self) {
+        if !self.strays_left {
+            return;
+        }
+        let session = self.context.dir().map(|dir| dir.id().to_string()).unwrap_or_default();
+        // Where /proc cannot be read nothing can be proven, so nothing is ended.
+        let strays = strays::of_session(&session).unwrap_or_default();
+        for stray in &strays {
+            signal_exact(stray, Signal::KILL);
+        }
+        self.strays_left = !strays.is_empty();
+    }
+
     /// Ends what dead supervisors left, and finishes their records once nothing of it is alive.
     pub(super) fn fill_vacancies(&mut self) {
         if self.vacant.is_empty() {
@@ -99,7 +122,6 @@ impl Keeper {
             self.learn_fact(&mut vacant);
             self.finish(&vacant);
         }
-        self.answer_fates();
     }
 
     fn leaf_of(&self, vacant: &Vacant) -> Option<Leaf> {
@@ -135,7 +157,7 @@ impl Keeper {
         let opened = vacant.draft.leader.as_ref().and_then(|leader| mark::open(leader).ok().flatten());
         let Some(fd) = vacant.leader.take().or(opened) else { return };
         let status = pidfd::exit_status(&fd).ok().flatten();
-        let status = status.or_else(|| proc::zombie_status(vacant.leader_pid()?).ok().flatten());
+        let status = status.or_else(|| proc::zombie_status(vacant.leader_id()?.0).ok().flatten());
         vacant.fact = status.and_then(|status| match (status.code(), status.signal()) {
             (Some(code), _) => Some(Fact::Exited(code)),
             (None, Some(signal)) => Some(Fact::Signaled(signal)),
@@ -163,13 +185,17 @@ impl Keeper {
 /// Writes the end of a vacant command into its directory, which is made if it has none.
 fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result<(), String> {
     let tell = |error: outlast_host::dir::FileError| error.to_string();
-    if !vacant.materialised {
+    // Its supervisor may have put its directory in place and died before it could say so.
+    let found = session.command(exit.id).map_err(tell)?;
+    let Some(dir) = found else {
+        if vacant.materialised {
+            return Err("its directory is gone".into());
+        }
         let new = session.new_command(exit.id).map_err(tell)?;
         exit.alias = Some(aliases::append(session.dir(), exit.id).map_err(tell)?);
         new.command().write_exit(exit, None).map_err(tell)?;
         return new.publish().map(drop).map_err(tell);
-    }
-    let dir = session.command(exit.id).map_err(tell)?.ok_or("its directory is gone")?;
+    };
     let Some(_lease) = dir.try_lease(&own_mark()).map_err(tell)? else {
         return Err("its lease is held by another process".into());
     };

@@ -76,7 +76,8 @@ fn start(post: &mut Post, request: &Request) -> Result<Started, FromSupervisor> 
         true => Some(records_for_background(post, request, &program)?),
         false => None,
     };
-    post.tell_keeper(&ToOwnKeeper::Begun { draft: Box::new(draft(request, &program, "subreaper")) });
+    let begun = ExitRecord { started_at_ms: clock::unix_ms(), ..draft(request, &program, "subreaper") };
+    post.tell_keeper(&ToOwnKeeper::Begun { draft: Box::new(begun) }, None);
     crash::point("supervisor.begun");
     let mut limits_left = request.limits.clone();
     post.cage = match post.cage.take() {
@@ -174,6 +175,7 @@ pub fn draft(request: &Request, program: &OsText, containment: &str) -> ExitReco
         limit: None,
         errors: Vec::new(),
         output: Default::default(),
+        tail: None,
         survivors: Vec::new(),
         survivors_policy: request.survivors,
         limits_kept_by: None,
@@ -252,7 +254,7 @@ impl Watch<'_> {
             // A caller that is gone shows as a hang-up at the first turn.
             let _ = client.channel.send_json_with(&started, fds);
         }
-        self.tell_draft();
+        self.introduce();
         crash::point("supervisor.started");
         if let Some(unpublished) = unpublished {
             self.publish(unpublished, Some(DemotedBy::Background));

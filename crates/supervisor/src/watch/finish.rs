@@ -43,7 +43,7 @@ impl Watch<'_> {
         }
         crash::point("supervisor.exit-written");
         self.exit = Some(exit.clone());
-        self.post.tell_keeper(&ToOwnKeeper::Recorded);
+        self.post.tell_keeper(&ToOwnKeeper::Recorded, None);
         crash::point("supervisor.telling");
         self.tell_end(exit);
         crash::point("supervisor.told");

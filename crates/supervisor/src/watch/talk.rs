@@ -282,9 +282,9 @@ impl Watch<'_> {
         }
         self.post.link = Some(channel);
         self.kept_again();
-        self.tell_draft();
+        self.introduce();
         if self.exit.is_some() {
-            self.post.tell_keeper(&ToOwnKeeper::Recorded);
+            self.post.tell_keeper(&ToOwnKeeper::Recorded, None);
         }
     }
 }

@@ -1,7 +1,11 @@
 //! Materialisation and demotion: records come to be, the trace gets its line, the caller its answer.
 
-use outlast_core::lifecycle::Life;
+use std::os::fd::OwnedFd;
+
+use outlast_core::ending::End;
+use outlast_core::lifecycle::{Cause, Life};
 use outlast_core::record::{ExitRecord, StatusRecord, TraceLine, schema};
+use outlast_core::request::to_hex;
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToOwnKeeper};
 use outlast_host::clock;
 use outlast_host::crash;
@@ -12,6 +16,16 @@ use super::{DOOR, Watch};
 use crate::context::fresh_event;
 use crate::poll::Interest;
 use crate::records::{self, Unpublished};
+
+/// The end that a cause leads to, as long as the kernel has not said what it did.
+fn foreseen(cause: &Cause) -> End {
+    match cause {
+        Cause::Stop { by } => End::Stopped { by: by.clone(), fact: None },
+        Cause::Clock(clock) => End::TimedOut { clock: *clock, fact: None },
+        Cause::Resource(resource) => End::Limit { resource: *resource, fact: None },
+        Cause::SessionEnd => End::Abandoned { fact: None },
+    }
+}
 
 impl Watch<'_> {
     /// Moves the command to the background, or says why it stays.
@@ -142,8 +156,10 @@ impl Watch<'_> {
         exit.demoted_at_ms = self.demoted_at_ms;
         exit.errors = self.all_errors();
         exit.output = self.capture.output();
+        exit.tail = (!exit.output.whole).then(|| to_hex(self.capture.tail()));
         exit.leader = Some(self.leader.clone());
         exit.limit = self.limit.clone();
+        exit.end = self.life.cause().map_or(End::Lost, foreseen);
         exit.limits_kept_by = self.limits_kept_by();
         exit
     }
@@ -162,8 +178,20 @@ impl Watch<'_> {
 
     /// Tells the keeper what it needs to finish the record should this process vanish.
     pub(super) fn tell_draft(&mut self) {
+        self.tell_draft_with(None);
+    }
+
+    /// As `tell_draft`, for the first time: with a descriptor of the leader, from which the keeper learns
+    /// the end even if this process reaps it and dies before it can say so.
+    pub(super) fn introduce(&mut self) {
+        // Without a descriptor to spare the keeper knows what it reaps itself.
+        let leader = rustix::io::fcntl_dupfd_cloexec(&self.pidfd, 3).ok();
+        self.tell_draft_with(leader);
+    }
+
+    fn tell_draft_with(&mut self, leader: Option<OwnedFd>) {
         let message = ToOwnKeeper::Changed { draft: Box::new(self.draft_now()), materialised: self.records.is_some() };
-        self.post.tell_keeper(&message);
+        self.post.tell_keeper(&message, leader);
     }
 
     /// The status as it is now.

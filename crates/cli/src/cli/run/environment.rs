@@ -67,7 +67,8 @@ mod tests {
     /// Covers: Q6
     #[test]
     fn q6_the_environment_is_made_non_interactive() {
-        let rows: [(&[(&str, &str)], &str, Option<&str>); 12] = [
+        type Row = (&'static [(&'static str, &'static str)], &'static str, Option<&'static str>);
+        let rows: [Row; 12] = [
             (&[], "PAGER", Some("cat")),
             (&[], "GIT_PAGER", Some("cat")),
             (&[("PAGER", "more")], "PAGER", Some("more")),

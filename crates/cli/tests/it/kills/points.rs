@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::random::Scene;
 use super::rules::{self, Act};
 use super::shapes::{SHAPES, Shape};
 use super::victims::{Dead, kill_marked};
@@ -55,23 +56,11 @@ fn play(points: &[&'static str], life: impl Fn(&Stage) -> Vec<Act>) {
             act.dead.keeper |= point.starts_with("keeper.");
             act.dead.supervisor |= point.starts_with("supervisor.");
         }
-        let told = format!("{point}: {:#?}", acts.iter().map(|act| &act.told).collect::<Vec<_>>());
+        let told = format!("at {point}: {:#?}", acts.iter().map(|act| &act.told).collect::<Vec<_>>());
         let scene = Scene(told);
         rules::judge(&stage.world, &acts);
         stage.world.wait_until(&format!("{point} has killed"), || stage.crashed());
         drop(scene);
-    }
-}
-
-/// What was played, printed when it fails.
-struct Scene(String);
-
-impl Drop for Scene {
-    #[allow(clippy::print_stderr)]
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("at {}", self.0);
-        }
     }
 }
 
@@ -178,7 +167,7 @@ fn every_crash_point_of_a_session_end() {
         let mut act = stage.run("target", ENDLESS, &["-b"]);
         act.dead.keeper = point.starts_with("keeper.");
         act.dead.supervisor = point.starts_with("supervisor.");
-        let _scene = Scene(format!("{point}: {:#?}", act.told));
+        let _scene = Scene(format!("at {point}: {:#?}", act.told));
         rules::judge_end(&stage.world, &act);
         stage.world.wait_until(&format!("{point} has killed"), || stage.crashed());
     }

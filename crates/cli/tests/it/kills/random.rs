@@ -40,10 +40,19 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn play_share(share: u64) {
-    let rounds = setting("OUTLAST_KILL_ROUNDS").unwrap_or(ROUNDS);
+/// Rounds of all random kills together.
+pub fn rounds() -> u64 {
+    setting("OUTLAST_KILL_ROUNDS").unwrap_or(ROUNDS)
+}
+
+/// What the rounds are made from.
+pub fn seed() -> u64 {
     let by_chance = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| u64::from(time.subsec_nanos()));
-    let seed = setting("OUTLAST_KILL_SEED").unwrap_or_else(by_chance);
+    setting("OUTLAST_KILL_SEED").unwrap_or_else(by_chance)
+}
+
+fn play_share(share: u64) {
+    let (rounds, seed) = (rounds(), seed());
     let orders = orders();
     let only = setting("OUTLAST_KILL_ONLY");
     for round in (0..rounds).filter(|round| round % SHARES == share && only.is_none_or(|only| only == *round)) {
@@ -140,15 +149,15 @@ fn kill(world: &World, victim: Victim, spared: &[i64]) -> bool {
 
 /// Lets a random time pass: the moment of a kill is what these tests try out, nothing waits for it.
 #[expect(clippy::disallowed_methods, reason = "a random moment is no event that could be waited for")]
-fn pass(micros: u64) {
+pub fn pass(micros: u64) {
     std::thread::sleep(Duration::from_micros(micros));
 }
 
 /// Numbers that look random and can be had again (xorshift, Marsaglia 2003).
-struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
-    fn new(seed: u64, round: u64) -> Dice {
+    pub fn new(seed: u64, round: u64) -> Dice {
         let mut dice = Dice((seed ^ round.wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1);
         // Seeds that differ in few bits begin alike.
         for _ in 0..16 {
@@ -157,7 +166,7 @@ impl Dice {
         dice
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -166,7 +175,7 @@ impl Dice {
 }
 
 /// What is being played, printed when the round fails.
-struct Scene(String);
+pub struct Scene(pub String);
 
 impl Drop for Scene {
     #[allow(clippy::print_stderr)]

@@ -1,3 +1,244 @@
 //! The rows of the acceptance list that are about killed watchers, one by one.
 
+use std::time::Instant;
+
+use super::rules::every_file_parses;
+use super::victims::{gone, kill_marked};
 use crate::support::*;
+
+/// A running command and what its records say of its watchers.
+struct Case {
+    world: World,
+    id: String,
+    status: Json,
+    keeper: i32,
+}
+
+impl Case {
+    fn of(line: &str) -> Case {
+        let world = world();
+        let id = bg_shell(&world, &[], line);
+        let status = world.record(&id, "status.json");
+        let supervisor = i32::try_from(status.int("/supervisor/pid")).expect("process ids fit");
+        let keeper = proc::parent_of(supervisor);
+        Case { world, id, status, keeper }
+    }
+
+    fn leader(&self) -> i32 {
+        i32::try_from(self.status.int("/leader/pid")).expect("process ids fit")
+    }
+
+    fn kill_supervisor(&self) {
+        assert!(kill_marked(&self.world, &self.status, "/supervisor"), "its supervisor was there");
+    }
+
+    fn kill_keeper(&self) {
+        proc::signal(self.keeper, Signal::KILL);
+        gone(self.keeper);
+    }
+}
+
+/// Covers: K9
+#[test]
+fn supervisor_killed_is_an_end_with_its_real_signal_within_a_second() {
+    for line in ["exec sleep 300", "trap '' TERM HUP; while :; do sleep .05; done"] {
+        let case = Case::of(line);
+        let waiting = case.world.spawn(&["wait", &case.id, "--json"]);
+        let since = Instant::now();
+        case.kill_supervisor();
+        let told = waiting.wait().exits(137).json();
+        let took = since.elapsed();
+        told.ends("stopped", 137);
+        assert_eq!((told.str("/end/by"), told.str("/end/signal")), ("supervisor_lost", "KILL"));
+        // The bound is the contract's own (K9), and far from what a busy machine needs.
+        assert!(took < Duration::from_secs(1), "{took:?}");
+        gone(case.leader());
+        case.world.nothing_left_of(&case.id);
+        assert_eq!(case.world.record(&case.id, "exit.json").str("/recorded_by"), "keeper");
+        every_file_parses(&case.world);
+    }
+}
+
+/// Covers: K9
+#[test]
+fn supervisor_killed_after_a_stop_was_asked_for_keeps_who_asked() {
+    let case = Case::of("trap '' TERM; echo up; while :; do sleep .05; done");
+    case.world.wait_until("it ignores TERM", || case.world.raw(&case.id) == b"up\n");
+    let stopping = case.world.spawn(&["stop", &case.id, "--grace", "60s"]);
+    case.world.wait_until("the stop was accepted", || case.world.status(&case.id).str("/phase") == "stopping");
+    case.kill_supervisor();
+    let answer = stopping.wait();
+    assert!(matches!(answer.code, Some(0 | 1)), "{answer:?}");
+    let told = case.world.wait(&case.id);
+    told.ends("stopped", 137);
+    assert_eq!((told.str("/end/by"), told.str("/end/signal")), ("model", "KILL"));
+}
+
+/// Covers: K9, M7
+#[test]
+fn keeper_killed_is_felt_by_nobody() {
+    let world = world();
+    let id = bg_shell(&world, &["--stdin"], "read x; echo got $x; exit 7");
+    let status = world.record(&id, "status.json");
+    let keeper = proc::parent_of(i32::try_from(status.int("/supervisor/pid")).expect("process ids fit"));
+    let waiting = world.spawn(&["wait", &id, "--json"]);
+    proc::signal(keeper, Signal::KILL);
+    gone(keeper);
+    world.status(&id).runs();
+    assert_eq!(world.status(&id).at("/pid"), status.at("/leader/pid"));
+    // A new keeper serves a new command, and has the old one in its charge too.
+    let next = world.bg(&["sleep", "300"]);
+    world.status(&id).runs();
+    world.outlast(&["send", &id, "x"]).ok();
+    let told = waiting.wait().exits(7).json();
+    told.ends("exited", 7);
+    assert_eq!(world.raw(&id), b"got x\n");
+    assert_eq!(world.record(&id, "exit.json").str("/recorded_by"), "supervisor");
+    assert_eq!(ids(&world.acked("human")), [id]);
+    world.stop(&next);
+}
+
+/// Covers: K9, M7
+#[test]
+fn supervisor_of_a_killed_keeper_is_in_the_charge_of_the_next() {
+    let case = Case::of("setsid sleep 301 & exec sleep 300");
+    case.kill_keeper();
+    let next = case.world.bg(&["sleep", "300"]);
+    case.kill_supervisor();
+    let told = case.world.wait(&case.id);
+    told.ends("stopped", 137);
+    assert_eq!((told.str("/end/by"), told.str("/end/signal")), ("supervisor_lost", "KILL"));
+    case.world.nothing_left_of(&case.id);
+    case.world.status(&next).runs();
+    case.world.stop(&next);
+}
+
+/// Covers: K9, L1, L17
+#[test]
+fn keeper_and_supervisor_killed_is_lost_and_the_rest_is_ended() {
+    let case = Case::of("setsid sleep 301 & exec sleep 300");
+    let stranger = case.world.sleeper();
+    case.kill_keeper();
+    case.kill_supervisor();
+    gone(case.leader());
+    let waited = case.world.outlast(&["wait", &case.id, "--json"]).exits(69).json();
+    waited.ends("lost", None);
+    case.world.nothing_left_of(&case.id);
+    let verdict = case.world.record(&case.id, "verdict.json");
+    assert_eq!(verdict.each("/leftovers", "/name"), ["sleep"]);
+    assert_eq!(verdict.each("/leftovers", "/done"), ["ended"]);
+    assert!(stranger.lives(), "a stranger was hit");
+    assert_eq!(ids(&case.world.acked("human")), [case.id.as_str()]);
+    assert!(case.world.acked("human").is_empty());
+}
+
+/// Covers: K9, L17
+#[test]
+fn survivors_of_killed_watchers_are_ended_by_the_end_of_the_session() {
+    let case = Case::of("(setsid sleep 302 >/dev/null 2>&1 &); exit 4");
+    case.world.wait_until("it has ended", || case.world.status(&case.id).str("/phase") == "ended");
+    assert_eq!(case.world.of_command(&case.id).len(), 1, "the survivor");
+    case.kill_keeper();
+    case.kill_supervisor();
+    case.world.outlast(&["session", "end", &case.world.session()]).ok();
+    case.world.nothing_left_of(&case.id);
+    case.world.status(&case.id).ends("exited", 4);
+}
+
+/// Covers: K9, L17
+#[test]
+fn what_a_foreground_command_left_is_ended_by_the_next_look() {
+    let world = world();
+    let front = world.spawn(&["run", "-c", "setsid sleep 301 & echo $PPID $! >pids; exec sleep 300"]);
+    let (supervisor, child) = (world.wait_pids("pids")[0], world.wait_pids("pids")[1]);
+    let keeper = proc::parent_of(supervisor);
+    front.signal(Signal::STOP);
+    proc::signal(keeper, Signal::STOP);
+    proc::signal(supervisor, Signal::KILL);
+    proc::signal(keeper, Signal::KILL);
+    front.signal(Signal::KILL);
+    drop(front.wait_killed());
+    gone(keeper);
+    assert!(proc::alive(child), "it left the group before its supervisor was killed");
+    assert!(world.list().is_empty(), "nobody could make a record");
+    assert!(proc::wait_gone(child, AT_ONCE), "the look left it running");
+}
+
+/// Covers: K9, K10
+#[test]
+fn keeper_killed_as_soon_as_it_has_forked_leaves_a_command_that_is_watched() {
+    let world = world();
+    let session = world.session();
+    let mark = world.root().join("crashed");
+    let call = world.call(&["run", "--grace", "60s", "-c", "echo $$ >pid; exec sleep 300"]);
+    let front = call.env("OUTLAST_CRASH_AT", "keeper.forked").env("OUTLAST_CRASH_MARK", &mark).spawn();
+    let leader = world.wait_pids("pid")[0];
+    world.wait_until("the keeper is dead", || mark.exists());
+    world.wait_until("it has records, so that a keeper can find it", || world.list().len() == 1);
+    let id = world.list()[0].str("/id").to_owned();
+    world.status(&id).runs();
+    world.kill_anchor(&session, Signal::KILL);
+    assert!(proc::wait_gone(leader, AT_ONCE), "it outlived its session");
+    front.wait().exits(143);
+    world.wait(&id).ends("abandoned", 143);
+    world.wait_until("no process is left", || world.processes().is_empty());
+}
+
+/// Covers: L5
+#[test]
+fn twenty_looks_at_a_time_make_one_verdict() {
+    let case = Case::of("setsid sleep 301 & exec sleep 300");
+    case.kill_keeper();
+    case.kill_supervisor();
+    gone(case.leader());
+    let verbs: [&[&str]; 3] = [&["status", &case.id, "--json"], &["ps", "-a", "--json"], &["wait", &case.id, "--json"]];
+    let looks: Vec<_> = (0..20).map(|number| case.world.spawn(verbs[number % verbs.len()])).collect();
+    for look in looks {
+        let answer = look.wait();
+        assert!(matches!(answer.code, Some(0 | 69)), "{answer:?}");
+        assert!(answer.text().contains("\"lost\""), "{answer:?}");
+    }
+    assert_eq!(case.world.trace("lost").len(), 1);
+    case.world.nothing_left_of(&case.id);
+    assert_eq!(ids(&case.world.acked("human")), [case.id.as_str()]);
+}
+
+/// Covers: L5
+#[test]
+fn twenty_resumes_at_a_time_make_one_report() {
+    let case = Case::of("exec sleep 300");
+    let session = case.world.session();
+    case.kill_keeper();
+    case.kill_supervisor();
+    case.world.kill_anchor(&session, Signal::KILL);
+    let told: Vec<String> = std::thread::scope(|scope| {
+        let resume = || {
+            let next = case.world.resume(&session);
+            let inbox = case.world.call(&["inbox", "--ack", "--json"]).session(&next).run().ok();
+            inbox.json().each("/completions", "/id")
+        };
+        let threads: Vec<_> = (0..20).map(|_| scope.spawn(resume)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("it does not panic")).collect()
+    });
+    assert_eq!(told, [case.id.as_str()], "one report");
+    assert_eq!(case.world.trace("lost").len(), 1);
+}
+
+/// Covers: L16
+#[test]
+fn pid_that_is_another_process_now_is_not_running() {
+    let case = Case::of("exec sleep 300");
+    case.kill_keeper();
+    case.kill_supervisor();
+    gone(case.leader());
+    // The recorded numbers now belong to strangers.
+    let stranger = case.world.sleeper();
+    let path = case.world.dir(&case.id).join("status.json");
+    let text = std::fs::read_to_string(&path).expect("a status");
+    let old = format!("\"pid\":{}", case.leader());
+    assert!(text.contains(&old), "{text}");
+    std::fs::write(&path, text.replace(&old, &format!("\"pid\":{}", stranger.pid()))).expect("our file");
+    case.world.status(&case.id).ends("lost", None);
+    case.world.outlast(&["stop", &case.id]).ok();
+    assert!(stranger.lives(), "a look-alike with another start time was hit");
+}

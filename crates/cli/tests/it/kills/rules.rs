@@ -33,9 +33,11 @@ impl Act {
         serde_json::from_str(&self.told.text()).ok().map(Json)
     }
 
-    /// Whether the front end lived to tell, and told an end.
+    /// Whether the front end lived to tell, and told an end in place of handing out an id.
     fn told_end(&self) -> Option<Json> {
-        self.object().filter(|told| !self.dead.front && told.str("/phase") == "ended")
+        let background = self.told.args.iter().any(|word| word == "-b");
+        let handed_out = self.told.code == Some(75) || background && self.told.code == Some(0);
+        self.object().filter(|told| !self.dead.front && !handed_out && told.str("/phase") == "ended")
     }
 
     /// Why this end cannot be, if it cannot.
@@ -49,7 +51,9 @@ impl Act {
             ("signaled", _) => dead.leader && signal == "KILL",
             // KILL is what PDEATHSIG and the keeper send. Without it nobody saw the leader: the keeper
             // that adopted its supervisor cannot reap it, or its supervisor died before it named it.
-            ("stopped", "supervisor_lost") => dead.supervisor && matches!(signal.as_str(), "KILL" | "") && number.is_none(),
+            ("stopped", "supervisor_lost") => {
+                dead.supervisor && matches!(signal.as_str(), "KILL" | "") && number.is_none()
+            }
             ("stopped", "model") => stopped && self.shape.code.is_none() && ["TERM", "KILL"].contains(&signal.as_str()),
             ("lost", _) => dead.supervisor && dead.keeper || self.never_begun,
             _ => false,
@@ -152,9 +156,9 @@ fn nothing_unknown_lives(world: &World) {
     let unknown = || {
         let listed = world.list();
         let named = |pid: i32| {
-            listed.iter().any(|one| {
-                one.items("/survivors").iter().any(|survivor| survivor.int("/pid") == i64::from(pid))
-            })
+            listed
+                .iter()
+                .any(|one| one.items("/survivors").iter().any(|survivor| survivor.int("/pid") == i64::from(pid)))
         };
         let all = world.processes();
         all.into_iter().filter(|one| holds_id(one.pid) && !named(one.pid)).collect::<Vec<_>>()

@@ -54,8 +54,10 @@ impl Cast {
             all.iter().filter(|one| proc::command_line(one.pid).starts_with("outlast-keeper")).collect();
         let is_keeper = |pid: i32| watchers.iter().any(|one| one.pid == pid && one.name == "outlast-keeper");
         // A supervisor gets its name a moment after its birth; until then its parent tells.
-        let (supervisors, keepers): (Vec<Proc>, Vec<Proc>) =
-            watchers.iter().map(|one| (*one).clone()).partition(|one| one.name == "outlast-super" || is_keeper(one.ppid));
+        let (supervisors, keepers): (Vec<Proc>, Vec<Proc>) = watchers
+            .iter()
+            .map(|one| (*one).clone())
+            .partition(|one| one.name == "outlast-super" || is_keeper(one.ppid));
         let of_supervisor = |one: &&Proc| supervisors.iter().any(|supervisor| supervisor.pid == one.ppid);
         let leaders = all.iter().filter(of_supervisor).filter(|one| holds_id(one.pid)).cloned().collect();
         Cast { keepers, supervisors, leaders }
