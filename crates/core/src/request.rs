@@ -244,9 +244,27 @@ pub struct Request {
     pub consumer: String,
     /// The trust of who asked: `trusted` or `untrusted`.
     pub trust: String,
+    /// The caller's file mode creation mask (umask(2)); none leaves the keeper's.
+    #[serde(default)]
+    pub umask: Option<u32>,
+    /// The caller's resource limits, for a command starts under those of its caller and not of whoever
+    /// started the keeper.
+    #[serde(default)]
+    pub inherited: Vec<Inherited>,
     /// The trace event of the turn that asked, where there is one.
     #[serde(default)]
     pub turn: Option<String>,
+}
+
+/// One resource limit of the caller (getrlimit(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inherited {
+    /// The number of the resource, as the kernel counts them.
+    pub resource: u32,
+    /// The soft limit; none is no limit.
+    pub soft: Option<u64>,
+    /// The hard limit; none is no limit.
+    pub hard: Option<u64>,
 }
 
 fn yes() -> bool {

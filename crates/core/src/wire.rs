@@ -104,10 +104,11 @@ pub enum ToSupervisor {
         /// Its number.
         signal: i32,
     },
-    /// Close the command's standard input once what was sent before is written.
-    CloseInput,
     /// The bytes of the input frames sent on this connection are all here: say whether they were taken.
-    InputDone,
+    InputDone {
+        /// Close the command's standard input once they are written.
+        close: bool,
+    },
     /// Tell what is known now.
     Status,
     /// Tell the end, the close of the capture, and (with `growth`) that output came.
@@ -188,6 +189,9 @@ pub struct LiveStatus {
     pub stdin_open: bool,
     /// Milliseconds since the last byte of output.
     pub quiet_ms: u64,
+    /// The end, once the phase is ended.
+    #[serde(default)]
+    pub exit: Option<Box<ExitRecord>>,
 }
 
 /// What a stop did, verified.
@@ -274,7 +278,8 @@ pub enum FromSupervisor {
     Status(Box<LiveStatus>),
     /// The answer to `Stop`.
     Stopped(StopReport),
-    /// The answer to `Signal`, `CloseInput` and `InputDone`.
+    /// The answer to `Signal` and `InputDone`. One to `InputDone` may come before the question, when the
+    /// command ended right after it read.
     Delivered {
         /// Why it was not delivered, if so.
         refused: Option<String>,

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod proc;
 pub mod strays;
 pub mod program;
+pub mod inherit;
 pub mod mark;
 pub mod cgroup;
 pub mod dir;

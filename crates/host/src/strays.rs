@@ -1,5 +1,7 @@
 //! Processes that commands left and nobody watches any more, because keeper and supervisor were killed.
 
+use outlast_core::id::{CommandId, SessionId};
+
 use crate::proc::{self, ProcError, Stat};
 
 /// The name under which keepers, and the supervisors forked from them, were started.
@@ -7,14 +9,26 @@ const WATCHER: &str = "outlast-keeper";
 /// Longer than any path, so that the session in a watcher's arguments is seen.
 const WHOLE_LINE: usize = 64 * 1024;
 
+/// A process that a command left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// The process.
+    pub stat: Stat,
+    /// The command whose id it carries.
+    pub command: CommandId,
+}
+
 /// The live processes that carry `session` and the id of a command in their environment, and descend from
 /// no watcher of that session. While a supervisor or keeper of theirs lives, they descend from it,
 /// however they tried to leave: both are subreapers.
-pub fn of_session(session: &str) -> Result<Vec<Stat>, ProcError> {
+pub fn of_session(session: SessionId) -> Result<Vec<Stray>, ProcError> {
+    let session = session.to_string();
     let mut found = Vec::new();
-    for stat in proc::find_by_environ("OUTLAST_SESSION", session)? {
-        if proc::environ_value(stat.pid, "OUTLAST_WORK_ID")?.is_some() && !is_watched(&stat, session)? {
-            found.push(stat);
+    for stat in proc::find_by_environ("OUTLAST_SESSION", &session)? {
+        let value = proc::environ_value(stat.pid, "OUTLAST_WORK_ID")?.unwrap_or_default();
+        let command = std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
+        if let (Some(command), false) = (command, is_watched(&stat, &session)?) {
+            found.push(Stray { stat, command });
         }
     }
     Ok(found)

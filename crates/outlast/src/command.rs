@@ -1,5 +1,6 @@
 //! One command: its handle, and how it stands now.
 
+use outlast_core::ending::End;
 use outlast_core::id::CommandId;
 use outlast_core::record::{OutputState, Phase};
 use outlast_core::request::{HOLD_BYTES, Streams};
@@ -79,6 +80,7 @@ impl Command {
                 let mut snapshot = self.recorded_snapshot(&dir);
                 snapshot.phase = Phase::Stopping;
                 snapshot.pid = None;
+                snapshot.damaged = snapshot.note.take();
                 snapshot.note = Some(note);
                 snapshot
             }
@@ -94,7 +96,14 @@ impl Command {
     async fn watched(&self, dir: &CommandDir, with_text: bool) -> Result<Snapshot> {
         let mut snapshot = self.recorded_snapshot(dir);
         if self.ask(dir, &mut snapshot, with_text).await? {
-            return Ok(snapshot);
+            if snapshot.phase != Phase::Ended {
+                return Ok(snapshot);
+            }
+            // It ended between the two looks: its end is recorded, before it is told.
+            if let Some(exit) = dir.exit()? {
+                let ended = Snapshot::of_exit(exit.record, Default::default(), None);
+                return Ok(Snapshot { output: snapshot.output, survivors: snapshot.survivors, ..ended });
+            }
         }
         // Watched before looking, so that no record between the look and the wait is missed.
         let mut watch = Watch::on(dir.dir())?;
@@ -144,7 +153,11 @@ impl Command {
     fn recorded_snapshot(&self, dir: &CommandDir) -> Snapshot {
         let request = dir.request();
         let status = dir.status().ok().flatten().map(|loaded| loaded.record);
-        let damage = request.as_ref().err().map(ToString::to_string);
+        let damage = match &request {
+            Ok(Some(_)) => None,
+            Ok(None) => Some(format!("{} has no request.json", dir.path().display())),
+            Err(error) => Some(error.to_string()),
+        };
         let request = request.ok().flatten().map(|loaded| loaded.record);
         let mut snapshot =
             Snapshot::of_open(self.id, *self.session.id(), request, status.as_ref(), Some(dir.log_path()));
@@ -159,8 +172,10 @@ impl Command {
         snapshot.ok = Some(false);
         snapshot.pid = None;
         snapshot.output.capturing = false;
+        snapshot.end = Some(End::Lost);
         snapshot.errors.push(error.to_string());
         snapshot.note = Some(error.to_string());
+        snapshot.damaged = Some(error.to_string());
         snapshot
     }
 

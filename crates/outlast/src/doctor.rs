@@ -7,6 +7,7 @@ use outlast_host::cgroup::{self, Leaf};
 use outlast_host::sys::pidfd;
 use rustix::io::Errno;
 
+use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::keeper;
 use crate::probe::{self, Probe};
@@ -142,6 +143,12 @@ async fn look_at(session: &Session, findings: &mut Vec<Finding>) -> Result<()> {
     }
     for id in dir.commands()? {
         let Some(command) = dir.command(id)? else { continue };
+        let looked = Command { session: session.clone(), id }.brief().await?;
+        if let Some(damage) = looked.damaged {
+            findings.push(finding(&id.to_string(), false, damage));
+        } else if let Some(note) = looked.note.filter(|_| looked.end.is_some()) {
+            findings.push(finding(&id.to_string(), true, note));
+        }
         if command.lease_is_held()?
             && let Probe::Silent { note } = probe::status(&command).await?
         {

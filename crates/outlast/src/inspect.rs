@@ -120,6 +120,10 @@ impl Session {
         // The others need an answer of somebody; all are asked at a time.
         for answer in race::all(open.iter().map(Command::brief)).await {
             let snapshot = answer?;
+            if snapshot.damaged.is_some() && snapshot.end.is_none() {
+                // No command was ever recorded there; `doctor` names it.
+                continue;
+            }
             if all || snapshot.phase != Phase::Ended || snapshot.output.capturing || !snapshot.survivors.is_empty() {
                 snapshots.push(snapshot);
             }
@@ -134,11 +138,8 @@ impl Session {
         let mut entries = Vec::new();
         for id in dir.commands()?.into_iter().rev() {
             let snapshot = Command { session: self.clone(), id }.look(false).await?;
-            if let Some(damage) = &snapshot.note
-                && snapshot.end.is_none()
-                && snapshot.phase == Phase::Ended
-            {
-                return Err(Error::Damaged { id, reason: damage.clone() });
+            if let Some(reason) = snapshot.damaged {
+                return Err(Error::Damaged { id, reason });
             }
             entries.push(Entry {
                 id,

@@ -3,6 +3,7 @@
 use outlast_core::delivery::{CommitOutcome, LeaseOutcome, Subject, Via};
 use outlast_core::id::{Alias, CommandId};
 use outlast_core::record::{ProcessMark, TraceLine};
+use outlast_core::request::line_of;
 use outlast_host::store::ledger::LockedLedger;
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::{aliases, trace};
@@ -118,6 +119,7 @@ fn completed(session: &Session, consumer: &str, id: CommandId, via: Via) -> Resu
         line.exit_code = exit.end.exit_code();
         line.duration_ms = Some(exit.duration_ms);
         line.program = Some(exit.program.lossy());
+        line.command = Some(line_of(&exit.command));
         line.limit = exit.limit;
         line.bytes = Some(exit.output.bytes);
         line.log = Some(format!("work/{id}/output.log"));

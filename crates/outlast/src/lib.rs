@@ -44,6 +44,7 @@ mod attend;
 mod stop;
 mod teardown;
 mod reconcile;
+mod retain;
 mod doctor;
 
 pub use attend::{WaitEnd, WaitOptions, WaitReport, Waited};

@@ -32,7 +32,7 @@ pub struct ReadOptions {
 }
 
 /// A read of a range of the output, piece by piece, in bounded memory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reading {
     pub(crate) stored: Option<Stored>,
     pub(crate) next: u64,
@@ -79,7 +79,11 @@ impl Command {
 
     /// A read from this offset on that is told how far it may go.
     pub(crate) fn reading_from(&self, offset: u64, output: OutputState) -> Result<Reading> {
-        let mut reading = self.open_reading(&self.dir()?, Some(output), None)?;
+        let mut reading = match self.open_reading(&self.dir()?, Some(output), None) {
+            Ok(reading) => reading,
+            // A log that cannot be read is told with the end; the command goes on.
+            Err(error) => Reading { problem: Some(error.to_string()), ..Reading::default() },
+        };
         reading.next = offset;
         Ok(reading)
     }
@@ -90,11 +94,7 @@ impl Command {
         live: Option<OutputState>,
         stream: Option<Stream>,
     ) -> Result<Reading> {
-        let (stored, problem) = match self.stored(dir) {
-            Ok(stored) => (stored, None),
-            Err(error) => (None, Some(error.to_string())),
-        };
-        let mut reading = Reading { end: 0, stored, next: 0, only: None, lines_left: None, problem, dropping: None };
+        let mut reading = Reading { stored: self.stored(dir)?, ..Reading::default() };
         if dir.lease_is_held()? {
             reading.dropping = dropping(dir);
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outlast_core::id::CommandId;
 use outlast_core::names::{NameField, check_name};
+use outlast_host::inherit;
 use outlast_core::request::{
     HOLD_BYTES, Lifetime, Limits, LogCap, OsText, OverCap, Request, STOP_GRACE_MS, Stdin, Streams, Survivors,
 };
@@ -125,6 +126,8 @@ impl RunRequest {
             consumer: self.consumer,
             trust: self.trust,
             turn: self.turn,
+            umask: inherit::umask(),
+            inherited: inherit::limits(),
         })
     }
 

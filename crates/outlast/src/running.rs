@@ -59,6 +59,11 @@ pub enum RunEvent {
     },
     /// It runs in the background from now on; no event follows.
     Demoted(Demotion),
+    /// What was sent into its standard input was written there, or why not.
+    InputTaken {
+        /// Why it was not delivered, if so.
+        refused: Option<String>,
+    },
     /// It could not be demoted because records cannot be made; it goes on in the foreground.
     NotDemoted {
         /// What happened and to which path.
@@ -165,14 +170,16 @@ impl Running {
         self.launched.channel.send(&stop).await
     }
 
-    /// Writes bytes into its standard input, where that is open.
+    /// Writes bytes into its standard input, where that is open. `InputTaken` follows as an event once the
+    /// command has room for more; a caller that sends before it may have to wait for the command to read.
     pub async fn send(&mut self, bytes: &[u8]) -> Result<()> {
-        self.launched.channel.send_input(bytes).await
+        self.launched.channel.send_input(bytes).await?;
+        self.launched.channel.send(&ToSupervisor::InputDone { close: false }).await
     }
 
     /// Closes its standard input once what was sent before is written.
     pub async fn close_input(&mut self) -> Result<()> {
-        self.launched.channel.send(&ToSupervisor::CloseInput).await
+        self.launched.channel.send(&ToSupervisor::InputDone { close: true }).await
     }
 
     /// Says that the end was shown to the caller. Without it the command counts as demoted and its end
@@ -210,6 +217,7 @@ impl Running {
                 }
                 self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors }));
             }
+            FromSupervisor::Delivered { refused } => self.events.push_back(RunEvent::InputTaken { refused }),
             FromSupervisor::NotDemoted { reason } => {
                 self.not_demoted = Some(reason.clone());
                 self.events.push_back(RunEvent::NotDemoted { reason });
@@ -219,7 +227,6 @@ impl Running {
             | FromSupervisor::CaptureClosed { .. }
             | FromSupervisor::Status(_)
             | FromSupervisor::Stopped(_)
-            | FromSupervisor::Delivered { .. }
             | FromSupervisor::Note { .. } => {}
         }
         Ok(())

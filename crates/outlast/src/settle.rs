@@ -69,6 +69,11 @@ pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) 
         if let Some(standing) = recorded(dir)? {
             return Ok((standing, false));
         }
+        // What has neither is no command of ours: nothing is written beside it.
+        if !matches!(dir.request(), Ok(Some(_))) && !matches!(dir.status(), Ok(Some(_))) {
+            let note = format!("{} holds no records that can be understood", dir.path().display());
+            return Ok((Standing::Deferred(note), false));
+        }
         match keeper::ask(session.dir()?.dir(), &ToKeeper::Fate { id: dir.id() }, keeper::ANSWER_BOUND).await {
             Ok(Some(FromKeeper::Fate { known: true, .. })) if dir.has_exit()? => continue,
             Ok(Some(FromKeeper::Fate { known: true, .. })) => {

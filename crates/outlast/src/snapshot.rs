@@ -2,7 +2,10 @@
 
 use outlast_core::ending::{End, Fact};
 use outlast_core::id::{Alias, CommandId, SessionId};
-use outlast_core::record::{ExitRecord, OutputState, Phase, RequestRecord, StatusRecord, Survivor, VerdictRecord};
+use outlast_core::record::{
+    ExitRecord, OutputState, Phase, RequestRecord, SchemaCheck, StatusRecord, Survivor, VerdictRecord, check_schema,
+    schema,
+};
 use outlast_core::request::{Lifetime, OsText, Stdin};
 use outlast_core::wire::LiveStatus;
 use outlast_host::{clock, proc};
@@ -79,12 +82,18 @@ pub struct Snapshot {
     pub report: Option<String>,
     /// What a reader should know beside the facts, such as a supervisor that does not answer.
     pub note: Option<String>,
+    /// What is wrong with records that cannot be understood; the end then counts as lost, if there is one.
+    pub damaged: Option<String>,
 }
+
+/// The note on records of a later version.
+const NEWER: &str = "a newer outlast wrote its records; what this one knows of them is shown";
 
 impl Snapshot {
     /// What an end that nobody told before says; the view of a completion.
     pub(crate) fn of_exit(exit: ExitRecord, output: OutputState, log: Option<PathBuf>) -> Snapshot {
         let ok = exit.is_ok();
+        let newer = check_schema(&exit.schema, schema::EXIT) == SchemaCheck::Newer;
         Snapshot {
             id: exit.id,
             alias: exit.alias,
@@ -118,7 +127,8 @@ impl Snapshot {
             stdin_open: false,
             quiet_ms: None,
             report: None,
-            note: None,
+            note: newer.then(|| NEWER.to_owned()),
+            damaged: None,
         }
     }
 
@@ -164,6 +174,7 @@ impl Snapshot {
             quiet_ms: None,
             report: None,
             note: None,
+            damaged: None,
             label: asked.as_ref().and_then(|asked| asked.label.clone()),
             trust: asked.as_ref().map_or_else(|| "untrusted".to_owned(), |asked| asked.trust.clone()),
             consumer: asked.as_ref().map(|asked| asked.consumer.clone()).unwrap_or_default(),

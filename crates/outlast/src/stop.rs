@@ -153,14 +153,16 @@ impl Command {
         self.delivered(probe::ask(&dir, &ToSupervisor::Signal { signal })).await
     }
 
-    /// Writes bytes into the command's standard input and waits, within a bound, until they were taken;
-    /// refused where it is not open.
-    pub async fn send(&self, bytes: &[u8]) -> Result<()> {
+    /// Writes bytes into the command's standard input, with `close` the end of input after them, and waits,
+    /// within a bound, until they were taken; refused where it is not open.
+    pub async fn send(&self, bytes: &[u8], close: bool) -> Result<()> {
         let dir = self.dir()?;
         let answer = async {
             let Some(mut link) = probe::connect(&dir)? else { return Ok(None) };
-            link.send_input(bytes).await?;
-            link.send(&ToSupervisor::InputDone).await?;
+            if !bytes.is_empty() {
+                link.send_input(bytes).await?;
+            }
+            link.send(&ToSupervisor::InputDone { close }).await?;
             link.message::<FromSupervisor>().await
         };
         self.delivered(answer).await
@@ -168,8 +170,7 @@ impl Command {
 
     /// Closes the command's standard input once what was sent before is written.
     pub async fn close_input(&self) -> Result<()> {
-        let dir = self.dir()?;
-        self.delivered(probe::ask(&dir, &ToSupervisor::CloseInput)).await
+        self.send(&[], true).await
     }
 
     /// Waits for the word that something was delivered.

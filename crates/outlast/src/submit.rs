@@ -105,6 +105,7 @@ impl Session {
                 RunEvent::Started { .. }
                 | RunEvent::Output { .. }
                 | RunEvent::OutputGap { .. }
+                | RunEvent::InputTaken { .. }
                 | RunEvent::NotDemoted { .. } => {}
             }
         }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use outlast_core::request::{OsText, Request, Stdin, Streams};
+use outlast_host::inherit;
 use outlast_host::program::{recorded_program, resolve_program};
 use outlast_host::sys::spawn::{Leader, LeaderPlan, spawn_leader};
 use rustix::fs::{Mode, OFlags};
@@ -98,6 +99,8 @@ impl Prepared {
             stderr: err_write.as_ref().unwrap_or(&out_write).as_fd(),
             cgroup: cgroup.map(AsFd::as_fd),
             rlimits: rlimits(request),
+            inherited: inherit::differing(&request.inherited),
+            umask: request.umask.map(Mode::from_raw_mode),
             oom_score_adj: Some(OOM_SCORE),
         };
         let what = plan.program.to_string_lossy().into_owned();

@@ -24,6 +24,19 @@ pub struct StopWait {
     pub survivors: Vec<Survivor>,
 }
 
+/// What became of input that a front end sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// It sent none, or was told.
+    None,
+    /// Some of it waits to be read by the command.
+    Waiting,
+    /// All of it was written into the command's standard input.
+    Taken,
+    /// The command's standard input was closed before.
+    Refused,
+}
+
 /// One front end.
 pub struct Client {
     /// Its connection.
@@ -36,8 +49,12 @@ pub struct Client {
     pub seen: u64,
     /// A stop that it asked for.
     pub stop: Option<StopWait>,
-    /// It waits to hear that its input was written.
+    /// What became of the input that it sent.
+    pub input: Input,
+    /// It waits to hear that.
     pub input_wait: bool,
+    /// It sent more input than the command reads, and is not listened to until there is room.
+    pub paused: bool,
     interest: Interest,
 }
 
@@ -68,7 +85,9 @@ impl Clients {
             credit: false,
             seen: 0,
             stop: None,
+            input: Input::None,
             input_wait: false,
+            paused: false,
             interest: Interest::Read,
         };
         self.by_number.insert(number, client);
@@ -133,8 +152,13 @@ impl Clients {
     pub fn settle(&mut self, poll: &Poll) -> bool {
         let mut waits = false;
         for (number, client) in &mut self.by_number {
-            let interest = if client.channel.want_write() { Interest::Both } else { Interest::Read };
-            waits |= interest == Interest::Both;
+            let interest = match (client.channel.want_write(), client.paused) {
+                (true, false) => Interest::Both,
+                (true, true) => Interest::Write,
+                (false, false) => Interest::Read,
+                (false, true) => Interest::Neither,
+            };
+            waits |= client.channel.want_write();
             if interest != client.interest && poll.set(&client.channel, token(*number), interest).is_ok() {
                 client.interest = interest;
             }

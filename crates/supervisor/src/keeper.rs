@@ -111,6 +111,8 @@ impl Keeper {
             fallen: BTreeMap::new(),
             open_files: descriptors::raise_open_files(),
         };
+        // Looked at under the keeper's lock, which whoever closes a session holds: no start slips past its end.
+        keeper.closed = keeper.context.dir().is_some_and(|dir| dir.is_closed().unwrap_or(false));
         keeper.watch_anchor();
         keeper.expect_owner();
         if orphans == Some(true) {

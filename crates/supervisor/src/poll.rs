@@ -27,6 +27,8 @@ pub enum Interest {
     Write,
     /// Both.
     Both,
+    /// Neither; hang-ups are told all the same.
+    Neither,
 }
 
 impl Interest {
@@ -35,6 +37,7 @@ impl Interest {
             Interest::Read => epoll::EventFlags::IN,
             Interest::Write => epoll::EventFlags::OUT,
             Interest::Both => epoll::EventFlags::IN | epoll::EventFlags::OUT,
+            Interest::Neither => epoll::EventFlags::empty(),
         }
     }
 }
@@ -73,7 +76,7 @@ impl Poll {
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Vec<Ready>, Errno> {
         let timeout = timeout.map(|time| Timespec {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(time.subsec_nanos()).into(),
+            tv_nsec: time.subsec_nanos().into(),
         });
         self.events.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref()) {

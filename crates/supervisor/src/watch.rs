@@ -92,7 +92,7 @@ impl Post {
     /// The next channel that the keeper hands over; none once it says quit or is gone.
     fn wait_for_work(&mut self) -> Option<Channel> {
         loop {
-            while let Some(message) = self.from_keeper() {
+            while let Some(message) = self.next_from_keeper() {
                 match message {
                     (FromOwnKeeper::Assign, Some(channel)) => return Some(channel),
                     (FromOwnKeeper::Owner { mark }, _) => self.context.owner = mark,
@@ -108,7 +108,7 @@ impl Post {
     }
 
     /// The keeper's next message and the channel that rides on it. A keeper that is gone is forgotten.
-    fn from_keeper(&mut self) -> Option<(FromOwnKeeper, Option<Channel>)> {
+    fn next_from_keeper(&mut self) -> Option<(FromOwnKeeper, Option<Channel>)> {
         let link = self.link.as_mut()?;
         match link.receive() {
             Ok(Some(mut frame)) => {
@@ -273,7 +273,7 @@ impl Watch<'_> {
     }
 
     fn hear_keeper(&mut self) {
-        while let Some((message, _)) = self.post.from_keeper() {
+        while let Some((message, _)) = self.post.next_from_keeper() {
             match message {
                 FromOwnKeeper::Stop { by, detached } => self.stop_for(&by, detached),
                 FromOwnKeeper::Owner { mark } => self.post.context.owner = mark,
@@ -364,6 +364,7 @@ impl Watch<'_> {
 
     /// Sends what is still queued, for a bounded time, and takes the door away.
     fn farewell(&mut self) {
+        self.settle_input_at_end();
         if let Some(records) = &self.records {
             let _ = self.post.poll.remove(&records.door);
             records.close_door();

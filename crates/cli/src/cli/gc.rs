@@ -1,6 +1,7 @@
 //! `outlast gc`: clears what a crash left behind.
 
 use clap::Args;
+use outlast_core::names::display_line;
 
 use super::Context;
 use crate::exit::{self, Answer};
@@ -25,13 +26,14 @@ pub struct GcArgs {
 
 /// Cleans up.
 pub async fn gc(args: GcArgs, context: &Context) -> Answer {
-    let removed: Vec<String> = Vec::new();
+    let removed = context.runtime.clear_leftovers(args.dry_run).await?;
+    let removed: Vec<String> = removed.iter().map(|path| path.display().to_string()).collect();
     if args.json {
         context.printer.json(&GcView::of(args.dry_run, removed))?;
         return Ok(exit::DONE);
     }
     let verb = if args.dry_run { "would remove" } else { "removed" };
-    let text: String = removed.iter().map(|path| format!("{verb} {path}\n")).collect();
+    let text: String = removed.iter().map(|path| format!("{verb} {}\n", display_line(path))).collect();
     context.printer.print(if text.is_empty() { "nothing to remove\n".to_owned() } else { text })?;
     Ok(exit::DONE)
 }

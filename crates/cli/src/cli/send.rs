@@ -4,9 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use clap::Args;
-use outlast::{Command, ErrorKind};
 use outlast_core::ending::signal_name;
-use outlast_core::record::Phase;
 
 use super::{Context, Scope, context};
 use crate::exit::{self, Answer, Failure};
@@ -38,17 +36,6 @@ pub struct SendArgs {
     scope: Scope,
 }
 
-/// Closes the input. A command that took the text and ended over it needs no closing any more.
-async fn close(command: &Command, after_text: bool) -> Result<(), Failure> {
-    match command.close_input().await {
-        Err(error) if after_text && error.kind() == ErrorKind::Refused => {
-            let open = command.snapshot().await?.phase != Phase::Ended;
-            if open { Err(error.into()) } else { Ok(()) }
-        }
-        other => Ok(other?),
-    }
-}
-
 /// Sends, and says what was delivered.
 pub async fn send(args: SendArgs, context: &Context) -> Answer {
     if args.text.is_none() && !args.eof && args.signal.is_none() {
@@ -61,11 +48,12 @@ pub async fn send(args: SendArgs, context: &Context) -> Answer {
         if !args.no_newline {
             bytes.push(b'\n');
         }
-        command.send(&bytes).await?;
+        command.send(&bytes, args.eof).await?;
         delivered.push(format!("{} bytes", bytes.len()));
+    } else if args.eof {
+        command.close_input().await?;
     }
     if args.eof {
-        close(&command, !delivered.is_empty()).await?;
         delivered.push("the end of input".to_owned());
     }
     if let Some(signal) = args.signal {

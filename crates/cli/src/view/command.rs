@@ -208,6 +208,7 @@ pub mod tests {
             pid: Some(42),
             survivors: vec![],
             survivors_at_end: vec![],
+            damaged: None,
             limits_kept_by: None,
             containment: "subreaper".into(),
             trust: "trusted".into(),

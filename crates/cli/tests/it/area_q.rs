@@ -214,7 +214,7 @@ fn q11_end_of_file_is_no_exit() {
 #[test]
 fn q4_interrupt_at_a_foreground_run_goes_to_the_command() {
     let world = world();
-    let front = world.spawn(&["run", "--grace", "60s", "-c", "echo $$ >p; sleep 300"]);
+    let front = world.spawn(&["run", "--grace", "60s", "-c", "echo $$ >p; exec sleep 300"]);
     let leader = world.wait_pids("p")[0];
     world.wait_until("run handles INT", || proc::catches(front.pid(), Signal::INT));
     front.signal(Signal::INT);

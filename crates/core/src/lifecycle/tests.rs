@@ -32,6 +32,8 @@ fn request() -> Request {
         consumer: "model".into(),
         trust: "trusted".into(),
         turn: None,
+        umask: None,
+        inherited: Vec::new(),
     }
 }
 

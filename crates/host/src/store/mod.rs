@@ -20,6 +20,7 @@ pub mod trace;
 pub mod ledger;
 pub mod aliases;
 pub mod anchors;
+pub mod crumbs;
 
 /// Names of the stored files.
 pub mod name {

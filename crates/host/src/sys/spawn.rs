@@ -32,6 +32,11 @@ pub struct LeaderPlan<'a> {
     pub cgroup: Option<BorrowedFd<'a>>,
     /// Limits, soft and hard alike (processor time: a second more for the hard one); one above the inherited hard limit becomes that limit.
     pub rlimits: Vec<(Resource, u64)>,
+    /// Limits of the caller that differ from this process's own, set before `rlimits`. A hard limit that may
+    /// not be raised stays, with the soft one below it.
+    pub inherited: Vec<(Resource, Rlimit)>,
+    /// The caller's umask.
+    pub umask: Option<Mode>,
     /// How readily the kernel picks the command when memory runs out (-1000 to 1000); never less readily
     /// than this process. A help only: where it cannot be set, the command starts all the same.
     pub oom_score_adj: Option<i32>,
@@ -299,6 +304,16 @@ impl<'a> Prepared<'a> {
     }
 
     fn limit(&self) -> Result<(), Errno> {
+        if let Some(mask) = self.plan.umask {
+            rustix::process::umask(mask);
+        }
+        for &(resource, limit) in &self.plan.inherited {
+            if rustix::process::setrlimit(resource, limit.clone()).is_err() {
+                let maximum = rustix::process::getrlimit(resource).maximum;
+                let lower = |own: Option<u64>| own.map_or(maximum, |own| Some(maximum.map_or(own, |most| own.min(most))));
+                rustix::process::setrlimit(resource, Rlimit { current: lower(limit.current), maximum })?;
+            }
+        }
         for &(resource, value) in &self.plan.rlimits {
             let hard = rustix::process::getrlimit(resource).maximum;
             let value = hard.map_or(value, |hard| value.min(hard));
@@ -382,6 +397,8 @@ mod tests {
             stderr: null.as_fd(),
             cgroup: None,
             rlimits: vec![],
+            inherited: vec![],
+            umask: None,
             oom_score_adj: None,
         };
         let leader = spawn_by(&plan, fork_with_pidfd).expect("leader");

@@ -66,6 +66,8 @@ impl Stage {
             stderr: self.stderr.as_fd(),
             cgroup: None,
             rlimits: vec![],
+            inherited: vec![],
+            umask: None,
             oom_score_adj: None,
         }
     }

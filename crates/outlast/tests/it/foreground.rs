@@ -269,7 +269,7 @@ fn followed_output_comes_whole_and_in_order() {
                     break;
                 }
                 RunEvent::OutputGap { .. } | RunEvent::Demoted(_) | RunEvent::NotDemoted { .. } => panic!("unexpected"),
-                RunEvent::Started { .. } => {}
+                RunEvent::Started { .. } | RunEvent::InputTaken { .. } => {}
             }
         }
         running.told().await.expect("told");

@@ -49,16 +49,16 @@ fn s8_input_reaches_the_command() {
         let request = outlast::RunRequest { stdin: Stdin::Open, ..world.shell("cat; echo over") };
         let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
         let command = demotion.command;
-        command.send(b"hello\n").await.expect("input");
+        command.send(b"hello\n", false).await.expect("input");
         soon("the input comes back", async || command.snapshot().await.expect("a look").output.tail == b"hello\n")
             .await;
         command.close_input().await.expect("end of input");
         session.wait(std::slice::from_ref(&command), Default::default()).await.expect("a wait");
         assert_eq!(command.snapshot().await.expect("a look").output.tail, b"hello\nover\n");
-        let ended = command.send(b"x").await.expect_err("a refusal");
+        let ended = command.send(b"x", false).await.expect_err("a refusal");
         assert_eq!(ended.kind(), ErrorKind::Refused, "{ended}");
         let closed = start(&world, &session, "exec sleep 60").await;
-        let refused = closed.send(b"x").await.expect_err("a refusal");
+        let refused = closed.send(b"x", false).await.expect_err("a refusal");
         assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
         closed.signal(15).await.expect("a signal");
         session.wait(std::slice::from_ref(&closed), Default::default()).await.expect("a wait");

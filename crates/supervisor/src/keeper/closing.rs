@@ -49,6 +49,8 @@ impl Keeper {
                 let wanted = charges.filter(|charge| (detached || !charge.is_detached()) == meant);
                 wanted.filter_map(|charge| charge.command().cloned()).collect()
             };
+            // What an earlier keeper's death left behind ends now, whoever was to write about it.
+            self.strays_left = true;
             self.closing = Some(Closing {
                 by: by.to_owned(),
                 until,

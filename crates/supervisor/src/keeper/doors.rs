@@ -44,7 +44,7 @@ impl Keeper {
             gone = visitor.channel.flush().is_err();
         }
         while !gone {
-            let Some(visitor) = self.visitors.get_mut(&number) else { return None };
+            let visitor = self.visitors.get_mut(&number)?;
             match visitor.channel.receive() {
                 Ok(Some(mut frame)) => match frame.json() {
                     Ok(ToKeeper::Start) => {

@@ -3,6 +3,8 @@
 use std::os::fd::OwnedFd;
 
 use outlast_core::ending::{BY_SESSION_END, BY_SUPERVISOR_LOST, End, Fact};
+use outlast_core::id::CommandId;
+use outlast_core::lifecycle::end_of;
 use outlast_core::record::{ExitRecord, Phase, StatusRecord};
 use outlast_host::cgroup::Leaf;
 use outlast_host::crash;
@@ -55,14 +57,12 @@ impl Vacant {
             End::Abandoned { .. } => return End::Abandoned { fact },
             End::Exited { .. } | End::Signaled { .. } | End::SpawnFailed { .. } | End::Lost | End::Interrupted => {}
         }
-        let killed = matches!(fact, None | Some(Fact::Signaled(9)));
         match (self.ordered.as_deref(), fact) {
             (Some(BY_SESSION_END), fact) => End::Abandoned { fact },
             (Some(by), fact) => End::Stopped { by: by.to_owned(), fact },
-            (None, fact) if killed => End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact },
-            (None, Some(Fact::Exited(code))) => End::Exited { code },
-            (None, Some(Fact::Signaled(signal))) => End::Signaled { signal },
-            (None, None) => End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact: None },
+            // What the death of its supervisor sends it.
+            (None, None | Some(Fact::Signaled(9))) => End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact },
+            (None, Some(fact)) => end_of(None, fact, None),
         }
     }
 
@@ -88,11 +88,14 @@ impl Keeper {
         if !self.strays_left {
             return;
         }
-        let session = self.context.dir().map(|dir| dir.id().to_string()).unwrap_or_default();
+        let Some(session) = self.context.dir() else { return };
         // Where /proc cannot be read nothing can be proven, so nothing is ended.
-        let strays = strays::of_session(&session).unwrap_or_default();
+        let mut strays = strays::of_session(session.id()).unwrap_or_default();
+        // Whoever writes that a command is lost ends what it left, and says so there; the end of the
+        // session does not wait for that.
+        strays.retain(|stray| self.closing.is_some() || is_settled(session, stray.command));
         for stray in &strays {
-            signal_exact(stray, Signal::KILL);
+            signal_exact(&stray.stat, Signal::KILL);
         }
         self.strays_left = !strays.is_empty();
     }
@@ -179,6 +182,15 @@ impl Keeper {
         };
         crash::point("keeper.finished");
         self.finished.insert(exit.id, (!kept).then_some(exit));
+    }
+}
+
+/// Whether nothing of a command is left to be written: its end is, or it never had records.
+fn is_settled(session: &SessionDir, id: CommandId) -> bool {
+    match session.command(id) {
+        Ok(Some(dir)) => matches!(dir.has_exit(), Ok(true)) || matches!(dir.verdict(), Ok(Some(_))),
+        Ok(None) => true,
+        Err(_) => false,
     }
 }
 

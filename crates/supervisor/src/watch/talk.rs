@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::{INPUT_BOUND, LINK, STDIN, Stdin, Watch};
-use crate::clients::StopWait;
+use crate::clients::{Input, StopWait, token};
 use crate::poll::{Interest, Ready};
 use crate::tree;
 
@@ -31,14 +31,16 @@ impl Watch<'_> {
     pub(super) fn hear_client(&mut self, number: u32, ready: Ready) {
         let Some(client) = self.clients.get(number) else { return };
         let mut gone = ready.writable && client.channel.flush().is_err();
+        // One that is not listened to is heard of only when it hangs up: then all that it said counts.
+        client.paused = false;
         while !gone {
-            if self.stdin.as_ref().is_some_and(|stdin| stdin.queue.len() > INPUT_BOUND) {
+            let Some(client) = self.clients.get(number) else { return };
+            if client.paused {
                 break;
             }
-            let Some(client) = self.clients.get(number) else { return };
             match client.channel.receive() {
                 Ok(Some(frame)) => match (&frame.body, frame.json::<ToSupervisor>()) {
-                    (Body::Bytes { stream: Stream::In, bytes }, _) => self.input(bytes),
+                    (Body::Bytes { stream: Stream::In, bytes }, _) => self.input(number, bytes, ready.readable),
                     (Body::Json(_), Ok(message)) => self.answer(number, message),
                     (Body::Bytes { .. } | Body::Json(_), _) => gone = true,
                 },
@@ -66,11 +68,7 @@ impl Watch<'_> {
                 let refused = self.send_signal(signal);
                 self.clients.say(number, &FromSupervisor::Delivered { refused });
             }
-            ToSupervisor::CloseInput => {
-                let refused = self.close_input();
-                self.clients.say(number, &FromSupervisor::Delivered { refused });
-            }
-            ToSupervisor::InputDone => self.input_done(number),
+            ToSupervisor::InputDone { close } => self.input_done(number, close),
             ToSupervisor::Status => self.tell_status(number),
             ToSupervisor::Subscribe { growth } => self.subscribe(number, growth),
             ToSupervisor::More { seen } => {
@@ -126,6 +124,7 @@ impl Watch<'_> {
             },
             demoted_at_ms: self.demoted_at_ms,
             stdin_open: self.stdin.is_some(),
+            exit: self.exit.clone().map(Box::new),
             quiet_ms: u64::try_from(self.life.quiet(now).as_millis()).unwrap_or(u64::MAX),
         };
         self.clients.say(number, &FromSupervisor::Status(Box::new(status)));
@@ -194,29 +193,36 @@ impl Watch<'_> {
         (!self.tree().signal_group(signal)).then(|| format!("nobody of {} is left to signal", self.request.id))
     }
 
-    fn input(&mut self, bytes: &[u8]) {
-        if let Some(stdin) = &mut self.stdin {
-            stdin.queue.extend(bytes);
+    fn input(&mut self, number: u32, bytes: &[u8], listening: bool) {
+        let Some(client) = self.clients.get(number) else { return };
+        match &mut self.stdin {
+            Some(stdin) => {
+                stdin.queue.extend(bytes);
+                client.input = Input::Waiting;
+                client.paused = listening && stdin.queue.len() > INPUT_BOUND;
+            }
+            None => client.input = Input::Refused,
         }
         self.write_stdin();
     }
 
-    fn input_done(&mut self, number: u32) {
-        match self.stdin_refusal() {
-            refused @ Some(_) => self.clients.say(number, &FromSupervisor::Delivered { refused }),
-            None => {
-                if let Some(client) = self.clients.get(number) {
-                    client.input_wait = true;
-                }
+    /// Answers once everything that was sent is written, or cannot be.
+    fn input_done(&mut self, number: u32, close: bool) {
+        let refusal = self.stdin_refusal();
+        let Some(client) = self.clients.get(number) else { return };
+        client.input_wait = true;
+        match &mut self.stdin {
+            Some(stdin) => {
+                stdin.close_when_empty |= close;
+                client.input = Input::Waiting;
                 self.write_stdin();
             }
+            None if client.input == Input::Taken => self.answer_input(number, None),
+            None => self.answer_input(number, refusal),
         }
     }
 
     fn stdin_refusal(&self) -> Option<String> {
-        if self.stdin.is_some() {
-            return None;
-        }
         Some(match (self.reaped, self.request.stdin) {
             (true, _) => format!("{} has ended", self.request.id),
             (false, outlast_core::request::Stdin::Null) => {
@@ -226,15 +232,6 @@ impl Watch<'_> {
                 format!("the standard input of {} is closed", self.request.id)
             }
         })
-    }
-
-    fn close_input(&mut self) -> Option<String> {
-        let refused = self.stdin_refusal();
-        if let Some(stdin) = &mut self.stdin {
-            stdin.close_when_empty = true;
-        }
-        self.write_stdin();
-        refused
     }
 
     /// Writes what the command takes now; closes and answers when nothing waits any more.
@@ -253,23 +250,61 @@ impl Watch<'_> {
                 Err(_) => break true,
             }
         };
-        let empty = stdin.queue.is_empty();
+        let (empty, room) = (stdin.queue.is_empty(), stdin.queue.len() <= INPUT_BOUND);
         watch_stdin(&self.post.poll, stdin, !empty && !closed);
         if closed {
             let _ = self.post.poll.remove(&stdin.fd);
             self.stdin = None;
         }
         if empty || closed {
-            let refused = (!empty).then(|| format!("{} closed its standard input", self.request.id));
-            self.answer_input(refused.as_deref());
+            self.settle_input(if empty { Input::Taken } else { Input::Refused });
+        }
+        if room || closed {
+            self.resume_paused();
         }
     }
 
-    fn answer_input(&mut self, refused: Option<&str>) {
+    /// What waited was taken, or never will be: those who wait to hear it are told.
+    fn settle_input(&mut self, became: Input) {
         for number in self.clients.numbers() {
             let Some(client) = self.clients.get(number) else { continue };
-            if std::mem::take(&mut client.input_wait) {
-                self.clients.say(number, &FromSupervisor::Delivered { refused: refused.map(str::to_owned) });
+            if client.input == Input::Waiting {
+                client.input = became;
+            }
+            if client.input_wait {
+                let refused = format!("{} closed its standard input", self.request.id);
+                self.answer_input(number, (became == Input::Refused).then_some(refused));
+            }
+        }
+    }
+
+    fn answer_input(&mut self, number: u32, refused: Option<String>) {
+        if let Some(client) = self.clients.get(number) {
+            (client.input, client.input_wait) = (Input::None, false);
+        }
+        self.clients.say(number, &FromSupervisor::Delivered { refused });
+    }
+
+    /// Those who were not listened to are heard again; what they sent may be here already.
+    fn resume_paused(&mut self) {
+        for number in self.clients.numbers() {
+            let paused = self.clients.get(number).is_some_and(|client| std::mem::take(&mut client.paused));
+            if paused {
+                let ready = Ready { token: token(number), readable: true, writable: false };
+                self.hear_client(number, ready);
+            }
+        }
+    }
+
+    /// At the end: who sent input and did not ask yet is told all the same.
+    pub(super) fn settle_input_at_end(&mut self) {
+        let refusal = self.stdin_refusal();
+        for number in self.clients.numbers() {
+            let input = self.clients.get(number).map_or(Input::None, |client| client.input);
+            match input {
+                Input::Taken => self.answer_input(number, None),
+                Input::Waiting | Input::Refused => self.answer_input(number, refusal.clone()),
+                Input::None => {}
             }
         }
     }

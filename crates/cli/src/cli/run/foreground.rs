@@ -59,7 +59,7 @@ pub async fn run(session: &Session, request: RunRequest, how: How, context: &Con
     let running = session.run(request).await?;
     let quiet_at = how.quiet_after.map(|time| Instant::now() + time);
     let front =
-        Front { running, signals, sink, input, quiet_at, quiet_notices: 0, asked: None, failed: false, how, context };
+        Front { running, signals, sink, input, quiet_at, quiet_notices: 0, input_due: false, asked: None, failed: false, how, context };
     front.attend().await
 }
 
@@ -71,6 +71,8 @@ struct Front<'a> {
     input: Input,
     quiet_at: Option<Instant>,
     quiet_notices: u32,
+    /// Whether the command has not taken yet what was sent into it.
+    input_due: bool,
     /// Why the demotion was asked for, once it was.
     asked: Option<&'static str>,
     /// Whether output could not be written although somebody may still wait for it.
@@ -128,7 +130,7 @@ impl Front<'_> {
     /// fills nothing here.
     async fn next(&mut self) -> Result<Event, Failure> {
         let written = self.sink.is_empty();
-        let quiet_at = self.quiet_at;
+        let (quiet_at, input_due) = (self.quiet_at, self.input_due);
         let mut command = pin!(self.running.next());
         let mut output = pin!(self.sink.progress());
         let mut signal = pin!(self.signals.next());
@@ -150,7 +152,7 @@ impl Front<'_> {
             if written && let Poll::Ready(event) = command.as_mut().poll(task) {
                 return Poll::Ready(event.map(Event::Command).map_err(Failure::from));
             }
-            if let Poll::Ready(bytes) = input.as_mut().poll(task) {
+            if !input_due && let Poll::Ready(bytes) = input.as_mut().poll(task) {
                 return Poll::Ready(Ok(Event::Input(bytes)));
             }
             quiet.as_mut().poll(task).map(|()| Ok(Event::Quiet))
@@ -168,6 +170,13 @@ impl Front<'_> {
             }
             // The end and every later look say what the cap dropped.
             RunEvent::OutputGap { .. } => {}
+            RunEvent::InputTaken { refused } => {
+                self.input_due = false;
+                // A command that is over, or closed its input, needs no more of it.
+                if refused.is_some() {
+                    self.input = Input::none();
+                }
+            }
             RunEvent::NotDemoted { reason } => {
                 let reason = display_line(&reason);
                 self.context.printer.say(&format!("it stays in the foreground, it cannot be moved: {reason}"));
@@ -178,7 +187,10 @@ impl Front<'_> {
 
     async fn pass_in(&mut self, bytes: io::Result<Vec<u8>>) -> Result<(), Failure> {
         match bytes {
-            Ok(bytes) if !bytes.is_empty() => self.running.send(&bytes).await?,
+            Ok(bytes) if !bytes.is_empty() => {
+                self.input_due = true;
+                self.running.send(&bytes).await?;
+            }
             Ok(_) => self.running.close_input().await?,
             Err(error) => {
                 self.context.printer.say(&format!("cannot read standard input: {error}"));
