@@ -20,7 +20,10 @@ pub enum ToKeeper {
     },
     /// Start a command: the channel to its supervisor rides on this frame. The keeper answers nothing;
     /// the supervisor speaks on the channel. `Refused` comes back on the channel too.
-    Start,
+    Start {
+        /// The command, so that a refusal can name what runs.
+        id: CommandId,
+    },
     /// Tell what became of a command whose supervisor vanished, once its record is finished.
     Fate {
         /// The command.

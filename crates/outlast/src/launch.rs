@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use outlast_core::id::CommandId;
 use outlast_core::request::Request;
 use outlast_core::wire::{FromKeeper, FromSupervisor, Refusal, ToKeeper, ToSupervisor};
 
@@ -39,7 +40,7 @@ pub(crate) async fn launch(session: &Session, request: &Request) -> Result<Launc
         for _ in 0..ATTEMPTS {
             // Only the handing over needs the shared connection; the answer comes on the channel.
             let mut channel = match session.owner_link().await? {
-                Some(mut link) => hand_over(&mut link).await?,
+                Some(mut link) => hand_over(&mut link, request.id).await?,
                 None => return Err(nobody()),
             };
             if accepted(&mut channel, request).await? {
@@ -59,7 +60,7 @@ pub(crate) async fn launch(session: &Session, request: &Request) -> Result<Launc
 
 /// Offers the request to a supervisor of this keeper; none if it is no keeper, or goes away.
 async fn offer(keeper: &mut Link, request: &Request) -> Result<Option<Link>> {
-    let mut channel = hand_over(keeper).await?;
+    let mut channel = hand_over(keeper, request.id).await?;
     if accepted(&mut channel, request).await? {
         return Ok(Some(channel));
     }
@@ -71,9 +72,9 @@ async fn offer(keeper: &mut Link, request: &Request) -> Result<Option<Link>> {
 }
 
 /// Gives the keeper one end of a fresh channel, for a supervisor.
-async fn hand_over(keeper: &mut Link) -> Result<Link> {
+async fn hand_over(keeper: &mut Link, id: CommandId) -> Result<Link> {
     let (ours, theirs) = Link::pair()?;
-    keeper.send_with(&ToKeeper::Start, vec![theirs]).await?;
+    keeper.send_with(&ToKeeper::Start { id }, vec![theirs]).await?;
     Ok(ours)
 }
 

@@ -27,6 +27,7 @@ mod output;
 mod snapshot;
 mod probe;
 mod settle;
+mod strays;
 mod command;
 mod inspect;
 mod read;

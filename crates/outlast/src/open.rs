@@ -84,7 +84,7 @@ impl Runtime {
         if made {
             self.trace_start(&dir, &record)?;
         }
-        self.enter(dir, Some(record), false)
+        Ok(looked_at(self.enter(dir, Some(record), false)?).await)
     }
 
     /// The session anchored on this process, if there is one already.
@@ -93,7 +93,7 @@ impl Runtime {
         let Some(anchor) = anchor_mark(Anchor::Process(anchor_pid))? else { return Ok(None) };
         let Some(dir) = anchors::find(state, &anchor)? else { return Ok(None) };
         let record = dir.record()?.record;
-        self.enter(dir, Some(record), false).map(Some)
+        Ok(Some(looked_at(self.enter(dir, Some(record), false)?).await))
     }
 
     /// Opens an existing session, ended or not, without becoming its owner.
@@ -101,7 +101,7 @@ impl Runtime {
         let dir = self.session_dir(*id)?;
         // A session whose own record is damaged can still be looked at.
         let record = dir.record().ok().map(|loaded| loaded.record);
-        self.enter(dir, record, false)
+        Ok(looked_at(self.enter(dir, record, false)?).await)
     }
 
     /// Becomes the owner of an open session whose owner is gone; refused while one lives.
@@ -184,6 +184,13 @@ impl Runtime {
         sessions.insert(id, Arc::downgrade(&inner));
         Ok(Session { inner })
     }
+}
+
+/// A session that somebody looks at: what the commands of killed watchers left running in it is ended.
+async fn looked_at(session: Session) -> Session {
+    // Where /proc cannot be read nothing can be proven, and the look goes on.
+    let _ = session.end_strays().await;
+    session
 }
 
 fn anchor_mark(anchor: Anchor) -> Result<Option<ProcessMark>> {

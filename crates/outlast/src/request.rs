@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use outlast_core::id::CommandId;
 use outlast_core::names::{NameField, check_name};
-use outlast_host::inherit;
 use outlast_core::request::{
     HOLD_BYTES, Lifetime, Limits, LogCap, OsText, OverCap, Request, STOP_GRACE_MS, Stdin, Streams, Survivors,
 };
+use outlast_host::inherit;
 
 use crate::error::{Error, Result};
 use crate::session::Session;

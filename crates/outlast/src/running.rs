@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use outlast_core::delivery::Via;
 use outlast_core::id::{Alias, CommandId};
 use outlast_core::record::{ExitRecord, OutputState, ProcessMark};
 use outlast_core::request::{Request, Streams};
@@ -90,6 +91,8 @@ pub struct Running {
     last: Option<RunEvent>,
     not_demoted: Option<String>,
     over: bool,
+    /// Whether its supervisor went away without a word, so that nobody hears that the end was shown.
+    unheard: bool,
 }
 
 /// The log of a command whose output outgrew what is held.
@@ -116,6 +119,7 @@ impl Running {
             last: None,
             not_demoted: None,
             over: false,
+            unheard: false,
         }
     }
 
@@ -185,7 +189,14 @@ impl Running {
     /// Says that the end was shown to the caller. Without it the command counts as demoted and its end
     /// stays to be told.
     pub async fn told(mut self) -> Result<()> {
-        self.launched.channel.send(&ToSupervisor::Told).await
+        if !self.unheard {
+            return self.launched.channel.send(&ToSupervisor::Told).await;
+        }
+        // Whoever recorded the end in its supervisor's place left it to be told: it was, by this.
+        if self.session.has_records() && self.session.get(&self.request.id).await?.is_some() {
+            self.session.commit(&self.request.consumer, &self.request.id, Via::Wait).await?;
+        }
+        Ok(())
     }
 
     fn hear(&mut self, frame: Frame) -> Result<()> {
@@ -300,6 +311,7 @@ impl Running {
             ran: self.started.elapsed(),
         };
         let exit = command.find_out().await?;
+        self.unheard = true;
         let materialised = match self.session.dir() {
             Ok(dir) => dir.command(self.request.id)?.is_some(),
             Err(_) => false,

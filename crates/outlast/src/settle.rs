@@ -3,10 +3,15 @@
 use std::time::Duration;
 
 use outlast_core::ending::{BY_SUPERVISOR_LOST, End, Fact};
-use outlast_core::id::{ReportId, SessionId};
-use outlast_core::record::{ExitRecord, Leftover, OutputState, ProcessMark, TraceLine, VerdictRecord, schema};
+use outlast_core::id::{CommandId, ReportId, SessionId};
+use outlast_core::lifecycle;
+use outlast_core::record::{
+    ExitRecord, Leftover, OutputState, Ownership, ProcessMark, RequestRecord, StatusRecord, TraceLine, VerdictRecord,
+    schema,
+};
 use outlast_core::request::{OsText, Request, line_of};
 use outlast_core::wire::{FromKeeper, ToKeeper};
+use outlast_host::lock::Lock;
 use outlast_host::store::command::CommandDir;
 use outlast_host::store::trace;
 use outlast_host::sys::pidfd;
@@ -18,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::keeper;
 use crate::ready;
 use crate::session::Session;
+use crate::watch::Watch;
 
 /// Environment variable that names the command to everything it starts.
 pub(crate) const WORK_ID: &str = "OUTLAST_WORK_ID";
@@ -83,7 +89,7 @@ pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) 
             Err(error) => return Ok((Standing::Deferred(error.to_string()), false)),
         }
         let held = report.owner_held || session.is_owned_here();
-        let owner = if held { None } else { Some(session.dir()?.try_owner_lock()?) };
+        let owner = if held { None } else { Some(owner_lock(session).await?) };
         if let Some(None) = owner {
             let note = "its end is not recorded; the owner of its session will do that".to_owned();
             return Ok((Standing::Deferred(note), false));
@@ -102,6 +108,28 @@ pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) 
     }
 }
 
+/// The lock of the session's owner; none while it has one. A session of one-shot calls has no owner: who
+/// holds the lock there finishes records, and is waited for.
+async fn owner_lock(session: &Session) -> Result<Option<Lock>> {
+    let dir = session.dir()?;
+    if let Some(lock) = dir.try_owner_lock()? {
+        return Ok(Some(lock));
+    }
+    if session.record().is_none_or(|record| record.ownership != Ownership::OneShot) {
+        return Ok(None);
+    }
+    let freed = async {
+        let mut watch = Watch::on(dir.dir())?;
+        loop {
+            if let Some(lock) = dir.try_owner_lock()? {
+                return Ok(Some(lock));
+            }
+            watch.changed().await?;
+        }
+    };
+    tokio::time::timeout(keeper::ANSWER_BOUND, freed).await.unwrap_or(Ok(None))
+}
+
 fn recorded_under_lease(dir: &CommandDir) -> Result<bool> {
     Ok(dir.has_exit()? || dir.verdict()?.is_some())
 }
@@ -114,24 +142,36 @@ async fn known_here(session: &Session, dir: &CommandDir) -> Result<Option<ExitRe
     };
     let Ok(ended) = tokio::time::timeout(LEFTOVER_BOUND, ready::process_end(leader)).await else { return Ok(None) };
     let Some(fact) = ended?.and_then(fact_of) else { return Ok(None) };
-    end_leftovers(dir).await?;
-    let (asked, status) = (asked.record, status.record);
-    let ended_at_ms = clock::unix_ms();
-    Ok(Some(ExitRecord {
+    end_leftovers(dir.id()).await?;
+    let exit = lost_watchers(&asked.record.request, end_of(fact));
+    Ok(Some(with_records(exit, asked.record, status.record)))
+}
+
+/// The end of a command whose watchers are gone: its own if it ended by itself. KILL is what their death
+/// sends it.
+pub(crate) fn end_of(fact: Fact) -> End {
+    match fact {
+        Fact::Signaled(9) => End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact: Some(fact) },
+        fact => lifecycle::end_of(None, fact, None),
+    }
+}
+
+/// An exit record with what the command's other records say.
+pub(crate) fn with_records(exit: ExitRecord, asked: RequestRecord, status: StatusRecord) -> ExitRecord {
+    ExitRecord {
         alias: Some(asked.alias),
         program: asked.program,
         demoted: status.demoted_at_ms.is_some(),
         started_at_ms: status.started_at_ms,
         demoted_at_ms: status.demoted_at_ms,
-        ended_at_ms,
-        duration_ms: ended_at_ms.saturating_sub(status.started_at_ms),
-        errors: status.errors,
+        duration_ms: exit.ended_at_ms.saturating_sub(status.started_at_ms),
+        errors: exit.errors.into_iter().chain(status.errors).collect(),
         output: status.output,
         containment: status.containment,
         limits_kept_by: status.limits_kept_by,
         leader: status.leader,
-        ..lost_watchers(&asked.request, End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact: Some(fact) })
-    }))
+        ..exit
+    }
 }
 
 /// What the kernel said, as a fact.
@@ -200,7 +240,7 @@ async fn write_verdict(session: &Session, dir: &CommandDir, report: Report) -> R
         reconciled_by: report.by.filter(|by| by != session.id()),
         report: id.to_string(),
         at_ms: clock::unix_ms(),
-        leftovers: if same_boot { end_leftovers(dir).await? } else { Vec::new() },
+        leftovers: if same_boot { end_leftovers(dir.id()).await? } else { Vec::new() },
     };
     dir.write_verdict(&verdict)?;
     // The verdict is the record; a trace that cannot be written does not undo it.
@@ -226,8 +266,8 @@ fn trace_lost(session: &Session, verdict: &VerdictRecord) -> Result<()> {
 }
 
 /// Ends every process that carries the command's id in its environment, and says what was done.
-async fn end_leftovers(dir: &CommandDir) -> Result<Vec<Leftover>> {
-    let id = dir.id().to_string();
+pub(crate) async fn end_leftovers(id: CommandId) -> Result<Vec<Leftover>> {
+    let id = id.to_string();
     let mut leftovers = Vec::new();
     let failed =
         |error: &dyn std::fmt::Display| Error::Unreachable(format!("cannot look for processes of {id}: {error}"));
@@ -246,7 +286,7 @@ async fn end_leftovers(dir: &CommandDir) -> Result<Vec<Leftover>> {
 }
 
 /// Kills exactly the process that was found, after the proof was repeated on a descriptor of it.
-async fn end_process(pid: u32, start: u64, id: &str) -> Result<(), String> {
+pub(crate) async fn end_process(pid: u32, start: u64, id: &str) -> Result<(), String> {
     let found = mark::mark_of(pid).map_err(|error| error.to_string())?;
     let Some(found) = found.filter(|mark| mark.start == start) else { return Ok(()) };
     let Some(process) = mark::open(&found).map_err(|error| error.to_string())? else { return Ok(()) };

@@ -18,6 +18,9 @@ pub const END_BOUND: Duration = Duration::from_secs(15);
 /// What a keeper needs to answer beyond the bound it was given.
 const END_SLACK: Duration = Duration::from_secs(5);
 
+/// Keepers that are asked for an end, one after the other, should they be killed over it.
+const END_ATTEMPTS: usize = 3;
+
 impl Session {
     /// Ends the session: stops everything but detached commands (those too if asked), waits up to the
     /// bound (zero does not wait) and writes the report. A session that was ended before answers its
@@ -27,6 +30,16 @@ impl Session {
         if !detached && let Some(closed) = self.closed().await? {
             return Ok(closed);
         }
+        for _ in 0..END_ATTEMPTS {
+            if let Some(report) = self.ask_to_end(by, bound, detached).await? {
+                return Ok(report);
+            }
+        }
+        Err(Error::Unreachable(format!("the keepers of {} went away before the session was ended", self.id())))
+    }
+
+    /// Asks a keeper for the end; none if it was killed over it.
+    async fn ask_to_end(&self, by: &str, bound: Duration, detached: bool) -> Result<Option<ClosedRecord>> {
         // The keeper is the one who ends a session, so one is started where none lives.
         let mut link = self.answering_keeper().await?;
         let pid = link.peer_pid();
@@ -38,11 +51,9 @@ impl Session {
         let bound = bound.saturating_add(END_SLACK);
         match tokio::time::timeout(bound, answer).await {
             Ok(answer) => match answer? {
-                Some(FromKeeper::Closed { report }) => Ok(*report),
+                Some(FromKeeper::Closed { report }) => Ok(Some(*report)),
                 Some(other) => Err(Error::Protocol(format!("the keeper answered End with {other:?}"))),
-                None => self.closed().await?.ok_or_else(|| {
-                    Error::Unreachable(format!("the keeper of {} went away before the session was ended", self.id()))
-                }),
+                None => self.closed().await,
             },
             Err(_) => Err(Error::Silent { what: format!("the keeper of {}", self.id()), pid, bound_ms: millis(bound) }),
         }

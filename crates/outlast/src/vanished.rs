@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use outlast_core::ending::{BY_SUPERVISOR_LOST, End};
+use outlast_core::ending::End;
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::Request;
 use outlast_core::wire::{FromKeeper, ToKeeper};
@@ -42,7 +42,13 @@ impl Vanished<'_> {
         {
             return Ok(exit.record);
         }
-        if let Some(exit) = self.ask_kernel().await? {
+        if let Some(mut exit) = self.ask_kernel().await? {
+            settle::end_leftovers(self.request.id).await?;
+            if let Some(dir) = &dir
+                && let (Some(asked), Some(status)) = (dir.request()?, dir.status()?)
+            {
+                exit = settle::with_records(exit, asked.record, status.record);
+            }
             if let Some(dir) = &dir
                 && let Some(_lease) = dir.try_lease_unsigned()?
                 && !dir.has_exit()?
@@ -83,7 +89,7 @@ impl Vanished<'_> {
         let Some(pidfd) = self.pidfd.take() else { return Ok(None) };
         let Ok(status) = tokio::time::timeout(ANSWER_BOUND, ready::process_end(pidfd)).await else { return Ok(None) };
         let fact = status?.and_then(settle::fact_of);
-        Ok(fact.map(|fact| self.record(End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact: Some(fact) })))
+        Ok(fact.map(|fact| self.record(settle::end_of(fact))))
     }
 
     fn record(&self, end: End) -> ExitRecord {

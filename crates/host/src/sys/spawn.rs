@@ -14,7 +14,7 @@ use std::ptr;
 /// What to start. Whatever can fail early (names, descriptors) was prepared by the caller.
 #[derive(Debug)]
 pub struct LeaderPlan<'a> {
-    /// The file to execute, as [`crate::proc::resolve_program`] found it; relative to `cwd`.
+    /// The file to execute, as [`crate::program::resolve_program`] found it; relative to `cwd`.
     pub program: CString,
     /// The arguments, the name of the program first.
     pub argv: Vec<CString>,
@@ -308,9 +308,10 @@ impl<'a> Prepared<'a> {
             rustix::process::umask(mask);
         }
         for &(resource, limit) in &self.plan.inherited {
-            if rustix::process::setrlimit(resource, limit.clone()).is_err() {
+            if rustix::process::setrlimit(resource, limit).is_err() {
                 let maximum = rustix::process::getrlimit(resource).maximum;
-                let lower = |own: Option<u64>| own.map_or(maximum, |own| Some(maximum.map_or(own, |most| own.min(most))));
+                let lower =
+                    |own: Option<u64>| own.map_or(maximum, |own| Some(maximum.map_or(own, |most| own.min(most))));
                 rustix::process::setrlimit(resource, Rlimit { current: lower(limit.current), maximum })?;
             }
         }

@@ -25,6 +25,7 @@ pub struct Charge {
     own_child: bool,
     leader: Option<OwnedFd>,
     assigned: bool,
+    id: Option<CommandId>,
     dismissed: bool,
     draft: Option<ExitRecord>,
     materialised: bool,
@@ -33,13 +34,14 @@ pub struct Charge {
 }
 
 impl Charge {
-    fn new(link: Channel, pid: u32, own_child: bool, assigned: bool) -> Charge {
+    fn new(link: Channel, pid: u32, own_child: bool, assigned: bool, id: Option<CommandId>) -> Charge {
         Charge {
             link,
             pid,
             own_child,
             leader: None,
             assigned,
+            id,
             dismissed: false,
             draft: None,
             materialised: false,
@@ -94,7 +96,7 @@ impl Charge {
             ToOwnKeeper::Recorded => self.recorded = true,
             ToOwnKeeper::Spare => {
                 (self.assigned, self.recorded, self.materialised) = (false, false, false);
-                (self.draft, self.ordered, self.leader) = (None, None, None);
+                (self.id, self.draft, self.ordered, self.leader) = (None, None, None, None);
             }
         }
     }
@@ -104,15 +106,15 @@ type Child = (Channel, Option<Channel>);
 
 impl Keeper {
     /// Hands `channel` to the spare or to a new supervisor, or refuses. In a forked child: its sockets.
-    pub(super) fn start(&mut self, mut channel: Channel) -> Option<Child> {
+    pub(super) fn start(&mut self, id: CommandId, mut channel: Channel) -> Option<Child> {
         if let Some(refused) = self.refusal() {
             // A caller that is gone needs no answer.
             let _ = channel.send_json(&refused);
             return None;
         }
         let spare = self.charges.values_mut().find(|charge| !charge.assigned && !charge.dismissed);
-        let Some(spare) = spare else { return self.fork_charge(Some(channel)) };
-        spare.assigned = true;
+        let Some(spare) = spare else { return self.fork_charge(Some((id, channel))) };
+        (spare.assigned, spare.id) = (true, Some(id));
         crash::point("keeper.assigning");
         let sent = spare.link.send_json_with(&FromOwnKeeper::Assign, vec![channel.into_fd()]);
         if sent.is_err() {
@@ -141,7 +143,7 @@ impl Keeper {
 
     fn running(&self) -> Vec<CommandId> {
         let running = self.charges.values().filter(|charge| charge.is_running());
-        running.filter_map(|charge| charge.command().map(|draft| draft.id)).collect()
+        running.filter_map(|charge| charge.id).collect()
     }
 
     /// One spare is kept ready while a resident owner is there.
@@ -153,18 +155,19 @@ impl Keeper {
         self.fork_charge(None)
     }
 
-    fn fork_charge(&mut self, first: Option<Channel>) -> Option<Child> {
+    fn fork_charge(&mut self, first: Option<(CommandId, Channel)>) -> Option<Child> {
         let pair = Channel::pair().map_err(|error| error.to_string());
         let forked = pair.and_then(|pair| Ok((pair, fork::fork().map_err(|error| error.to_string())?)));
         match forked {
-            Ok(((_, theirs), Forked::Child)) => Some((theirs, first)),
+            Ok(((_, theirs), Forked::Child)) => Some((theirs, first.map(|(_, channel)| channel))),
             Ok(((ours, _), Forked::Parent { pid, pidfd: _ })) => {
                 crash::point("keeper.forked");
-                self.take_charge(Charge::new(ours, pid, true, first.is_some()));
+                let id = first.map(|(id, _)| id);
+                self.take_charge(Charge::new(ours, pid, true, id.is_some(), id));
                 None
             }
             Err(error) => {
-                if let Some(mut channel) = first {
+                if let Some((_, mut channel)) = first {
                     let reason =
                         format!("the machine refused a new process: {error}; end something or raise its limits");
                     let refused =
@@ -296,7 +299,7 @@ impl Keeper {
                 continue;
             }
             let pid = command.lease_mark().ok().flatten().map_or(0, |mark| mark.pid);
-            self.take_charge(Charge::new(link, pid, false, true));
+            self.take_charge(Charge::new(link, pid, false, true, Some(id)));
         }
     }
 }

@@ -47,9 +47,9 @@ impl Keeper {
             let visitor = self.visitors.get_mut(&number)?;
             match visitor.channel.receive() {
                 Ok(Some(mut frame)) => match frame.json() {
-                    Ok(ToKeeper::Start) => {
+                    Ok(ToKeeper::Start { id }) => {
                         let channel = frame.fds.pop().and_then(|fd| Channel::from_fd(fd).ok());
-                        let child = channel.and_then(|channel| self.start(channel));
+                        let child = channel.and_then(|channel| self.start(id, channel));
                         if child.is_some() {
                             return child;
                         }
@@ -81,7 +81,7 @@ impl Keeper {
                 self.tell_owner();
                 self.say(number, &FromKeeper::Owned);
             }
-            ToKeeper::Start => {}
+            ToKeeper::Start { .. } => {}
             ToKeeper::Fate { id } => {
                 if let Some(visitor) = self.visitors.get_mut(&number) {
                     visitor.fate = Some(id);

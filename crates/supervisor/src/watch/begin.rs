@@ -10,6 +10,7 @@ use outlast_host::frame::Channel;
 use outlast_host::sys::pidfd;
 use outlast_host::sys::spawn::Leader;
 use outlast_host::{clock, mark, proc};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
@@ -48,7 +49,8 @@ fn read_request(post: &mut Post, clients: &mut Clients, caller: u32) -> Option<R
         let client = clients.get(caller)?;
         match client.channel.receive() {
             Ok(Some(frame)) => match frame.json() {
-                Ok(ToSupervisor::Start { request }) => return Some(*request),
+                // Whoever went away while it waited here was never answered, and wants it no more.
+                Ok(ToSupervisor::Start { request }) => return (!hung_up(&client.channel)).then_some(*request),
                 Ok(_) | Err(_) => return None,
             },
             Ok(None) if client.channel.is_eof() => return None,
@@ -58,6 +60,13 @@ fn read_request(post: &mut Post, clients: &mut Clients, caller: u32) -> Option<R
         post.poll.wait(None).ok()?;
         let _ = outlast_host::sys::signals::read_signalfd(&post.signals);
     }
+}
+
+/// Whether the peer closed its end, whatever it sent before.
+fn hung_up(channel: &Channel) -> bool {
+    let mut polled = [PollFd::new(channel, PollFlags::RDHUP)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(rustix::event::poll(&mut polled, Some(&now)), Ok(1))
 }
 
 struct Started {

@@ -58,8 +58,19 @@ pub async fn run(session: &Session, request: RunRequest, how: How, context: &Con
     let input = if how.forward_input { Input::new().map_err(failed)? } else { Input::none() };
     let running = session.run(request).await?;
     let quiet_at = how.quiet_after.map(|time| Instant::now() + time);
-    let front =
-        Front { running, signals, sink, input, quiet_at, quiet_notices: 0, input_due: false, asked: None, failed: false, how, context };
+    let front = Front {
+        running,
+        signals,
+        sink,
+        input,
+        quiet_at,
+        quiet_notices: 0,
+        input_due: false,
+        asked: None,
+        failed: false,
+        how,
+        context,
+    };
     front.attend().await
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::shapes::Shape;
-use super::victims::{Dead, holds_id};
+use super::victims::{Cast, Dead, holds_id};
 use crate::support::*;
 
 /// One call of `run` that happened while somebody was killed.
@@ -90,11 +90,28 @@ fn record_of(world: &World, act: &Act) -> Option<Json> {
     found.pop()
 }
 
+/// Whether a watcher has a command of which nothing is on disk yet.
+fn is_undecided(world: &World) -> bool {
+    let open = |one: &&Json| one.str("/phase") != "ended" || !one.items("/survivors").is_empty();
+    let known = world.list().iter().filter(open).count();
+    let doctor = world.outlast(&["doctor"]).text();
+    let keeping =
+        doctor.split(" answers and keeps ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
+    let cast = Cast::of(world);
+    match keeping {
+        Some(count) => count > known,
+        None => !cast.keepers.is_empty() || cast.supervisors.len() > known,
+    }
+}
+
 /// Brings one command to its end and holds that against what can have happened.
 #[track_caller]
 fn settle(world: &World, act: &Act) {
     let told = act.object();
     assert!(told.is_some() || act.dead.front, "the front end lived and told nothing: {:?}", act.told);
+    if act.dead.front {
+        world.wait_until("a command whose front end was killed is on disk or nowhere", || !is_undecided(world));
+    }
     let Some(record) = record_of(world, act) else {
         if let Some(told) = told {
             assert_eq!(told.str("/phase"), "ended", "an id was handed out and nothing is known of it: {told:?}");
