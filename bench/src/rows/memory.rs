@@ -41,7 +41,9 @@ pub async fn measure(place: &Place, count: u64, report: &mut Report) -> Result<(
     let figures = format!("{total} KiB in {watching} supervisors and their keeper, {own} KiB of it the keeper's");
     let what = format!("memory per running command beyond its own, {count} running");
     report.row(what, total as f64 / count as f64, Unit::Kibibytes, Some(Bound::AtMost(150.0)), figures);
+    let late = Samples(starts.0.iter().rev().take(100).copied().collect());
     report.time(format!("start of one of {count} commands in the background, records and all"), &starts, None);
+    report.time("the same, the last hundred of them", &late, None);
     report.time(format!("end of a session with {count} running commands, each verified"), &ending, None);
     report.keep(format!("start of one of {count} commands in the background"), starts);
     Ok(())

@@ -15,5 +15,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     outlast_supervisor::enter_if_asked();
-    cli::answer()
+    let code = cli::answer(outlast_supervisor::fork_keeper);
+    outlast_supervisor::reap_forked();
+    code
 }

@@ -9,6 +9,10 @@ use crate::id::{Alias, CommandId};
 use crate::record::{ClosedRecord, ExitRecord, OutputState, Phase, ProcessMark, Survivor};
 use crate::request::Request;
 
+/// The name under which the binary is started to become a keeper: `argv[0]`, told before arguments are
+/// parsed. The supervisors that are forked from it keep it on their command line.
+pub const KEEPER_NAME: &str = "outlast-keeper";
+
 /// A front end to the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
@@ -91,7 +95,7 @@ pub enum ToSupervisor {
     },
     /// Move it to the background now.
     Demote,
-    /// The end was shown to the caller: forget it if it was never demoted.
+    /// The end was shown to the caller: forget it if it was never demoted. Answered by `Heard`.
     Told,
     /// Stop the whole tree. Answered by `Stopped` when it is verified or the bound is over.
     Stop {
@@ -216,6 +220,8 @@ pub struct StopReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
 pub enum FromSupervisor {
+    /// The caller's `Told` was taken, and the keeper knows: the end will not be told again.
+    Heard,
     /// The request was read whole. Before this nothing was started and the start may be tried again.
     Accepted {
         /// The supervisor.
@@ -310,8 +316,13 @@ pub enum ToOwnKeeper {
         /// Whether it has records.
         materialised: bool,
     },
-    /// The end is recorded (or was told inline); survivors may live on.
-    Recorded,
+    /// The end is recorded, or is about to be told inline; survivors may live on.
+    Recorded {
+        /// The end, where it is nowhere on disk.
+        exit: Option<Box<ExitRecord>>,
+    },
+    /// The caller has shown the end: nothing of it is left to be told.
+    Told,
     /// The command is over and forgotten: this supervisor can take another.
     Spare,
 }

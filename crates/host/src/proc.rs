@@ -192,6 +192,19 @@ pub fn find_by_environ(key: &str, value: &str) -> Result<Vec<Stat>, ProcError> {
     Ok(found)
 }
 
+/// Whether `pid` has something open below a directory of this name, or the directory; `false` also when we
+/// may not know.
+pub fn holds_open(pid: u32, name: &str) -> Result<bool, ProcError> {
+    let directory = format!("/proc/{pid}/fd");
+    let found = match numbers(&directory) {
+        Err(error) if matches!(error.errno, Errno::ACCESS | Errno::PERM) => return Ok(false),
+        found => found?,
+    };
+    // A descriptor may be closed while we look.
+    let targets = found.iter().filter_map(|number| std::fs::read_link(format!("{directory}/{number}")).ok());
+    Ok(targets.into_iter().any(|target| target.components().any(|part| part.as_os_str() == name)))
+}
+
 /// Every process in sight.
 pub fn all() -> Result<Vec<Stat>, ProcError> {
     let mut found = Vec::new();

@@ -4,10 +4,8 @@ use outlast_core::id::{CommandId, SessionId};
 
 use crate::proc::{self, ProcError, Stat};
 
-/// The name under which keepers, and the supervisors forked from them, were started.
-const WATCHER: &str = "outlast-keeper";
-/// Longer than any path, so that the session in a watcher's arguments is seen.
-const WHOLE_LINE: usize = 64 * 1024;
+/// The names that keepers and supervisors give themselves.
+const WATCHERS: [&str; 2] = ["outlast-keeper", "outlast-super"];
 
 /// A process that a command left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,20 +35,20 @@ pub fn of_session(session: SessionId) -> Result<Vec<Stray>, ProcError> {
 /// Whether the process or one of its ancestors is a watcher. One whose ancestors change while we look
 /// counts as watched: who needs to be sure looks again.
 fn is_watched(stat: &Stat, session: &str) -> Result<bool, ProcError> {
+    // A watcher of another session that was started by a command of this one is no stray either.
+    if WATCHERS.contains(&stat.comm.as_str()) {
+        return Ok(true);
+    }
     let mut at = stat.clone();
-    loop {
-        // A watcher of another session that was started by a command of this one is no stray either.
-        let line = proc::cmdline(at.pid, WHOLE_LINE)?.unwrap_or_default();
-        let of_it = line.strip_prefix(WATCHER);
-        if of_it.is_some_and(|rest| at.pid == stat.pid || rest.ends_with(session)) {
-            return Ok(true);
-        }
-        if at.ppid <= 1 {
-            return Ok(false);
-        }
+    while at.ppid > 1 {
         match proc::stat(at.ppid)? {
             Some(parent) => at = parent,
             None => return Ok(true),
         }
+        // All of this may itself be below a watcher of yet another session.
+        if WATCHERS.contains(&at.comm.as_str()) && proc::holds_open(at.pid, session)? {
+            return Ok(true);
+        }
     }
+    Ok(false)
 }

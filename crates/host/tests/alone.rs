@@ -104,7 +104,7 @@ fn signals_are_read_from_a_descriptor() {
     let seen = signals::read_signalfd(&fd).expect("read");
     let expected = [Signal::USR1, Signal::USR2].map(|signal| signal.as_raw().unsigned_abs());
     assert_eq!(seen, expected);
-    prctl::set_name(c"renamed").expect("name");
+    prctl::set_name("renamed").expect("name");
     let own = proc::stat(std::process::id()).expect("readable").expect("here");
     assert_eq!(own.comm, "renamed");
 }

@@ -1,6 +1,7 @@
 //! What a runtime is told of the world: nothing is looked up behind its caller's back.
 
 use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -23,12 +24,36 @@ pub struct Config {
     pub search: Option<OsString>,
     /// What records must survive.
     pub durability: Durability,
+    /// A way to fork the keeper off this process, tried before the executable is started. Only for a small
+    /// program of one thread that has the keeper in itself: the command line.
+    pub fork_keeper: Option<ForkKeeper>,
+}
+
+/// Forks a keeper for the session directory, or for none (`-`), whose first connection is the socket.
+pub type ForkKeeper = fn(first: BorrowedFd<'_>, session: &Path) -> std::io::Result<()>;
+
+/// How a keeper comes to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Birth {
+    pub(crate) executable: PathBuf,
+    pub(crate) fork: Option<ForkKeeper>,
 }
 
 impl Config {
     /// Records in this directory, everything else at its default.
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
-        Config { state_dir: state_dir.into(), executable: None, search: None, durability: Durability::default() }
+        Config {
+            state_dir: state_dir.into(),
+            executable: None,
+            search: None,
+            durability: Durability::default(),
+            fork_keeper: None,
+        }
+    }
+
+    /// How a keeper comes to be under these settings.
+    pub(crate) fn birth(&self) -> Result<Birth> {
+        Ok(Birth { executable: self.find_executable()?, fork: self.fork_keeper })
     }
 
     /// The executable that these settings lead to.

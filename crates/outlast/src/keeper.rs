@@ -1,25 +1,23 @@
 //! The keeper of a session: found at its door, or started.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use outlast_core::wire::{FromKeeper, ToKeeper};
+use outlast_core::wire::{FromKeeper, KEEPER_NAME, ToKeeper};
 use outlast_host::dir::Dir;
+use outlast_host::store::name;
 use outlast_host::sys::pidfd;
 use tokio::time::Instant;
 
+use crate::config::Birth;
 use crate::error::{Error, Result};
 use crate::link::Link;
 use crate::ready;
 use crate::watch::Watch;
 
-/// The name by which the executable knows that it is to be a keeper.
-pub(crate) const KEEPER_ARG0: &str = "outlast-keeper";
-/// The keeper's door in the session's directory.
-pub(crate) const KEEPER_DOOR: &str = "keeper.sock";
 /// How long a keeper may take to come or to go before that is an error.
 const KEEPER_BOUND: Duration = Duration::from_secs(5);
 /// How long a keeper may take to answer a plain question.
@@ -28,11 +26,17 @@ pub(crate) const ANSWER_BOUND: Duration = Duration::from_secs(2);
 /// Starts a keeper for this directory, or one without any records, with one connection open to it.
 ///
 /// It may find another keeper there and say so; what was sent to it has not happened then.
-pub(crate) async fn spawn(executable: PathBuf, dir: Option<&Dir>) -> Result<Link> {
+pub(crate) async fn spawn(birth: &Birth, dir: Option<&Dir>) -> Result<Link> {
     let (ours, theirs) = Link::pair()?;
     let place = dir.map_or_else(|| PathBuf::from("-"), |dir| dir.path().to_owned());
+    if let Some(fork) = birth.fork
+        && fork(theirs.as_fd(), &place).is_ok()
+    {
+        return Ok(ours);
+    }
+    let executable = &birth.executable;
     // posix_spawn borrows the memory until the exec, so this takes no longer in a large process.
-    let child = command(&executable, &place, theirs)
+    let child = command(executable, &place, theirs)
         .spawn()
         .map_err(|error| Error::system(format!("cannot start {}", executable.display()), error))?;
     // The keeper detaches itself by forking twice, so the process started here ends at once.
@@ -52,7 +56,7 @@ async fn reap(mut child: Child) {
 
 fn command(executable: &PathBuf, place: &PathBuf, stdin: OwnedFd) -> std::process::Command {
     let mut command = std::process::Command::new(executable);
-    command.arg0(KEEPER_ARG0).arg(place).current_dir("/");
+    command.arg0(KEEPER_NAME).arg(place).current_dir("/");
     command.stdin(Stdio::from(stdin)).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -60,7 +64,7 @@ fn command(executable: &PathBuf, place: &PathBuf, stdin: OwnedFd) -> std::proces
 /// Connections to the keeper of a directory, one after the other: the living one, else a fresh one,
 /// and again whenever something changed, within a bound over all.
 pub(crate) struct Keepers<'a> {
-    executable: PathBuf,
+    birth: Birth,
     dir: &'a Dir,
     until: Instant,
     watch: Option<Watch>,
@@ -76,8 +80,8 @@ enum Next {
 
 impl<'a> Keepers<'a> {
     /// The keepers of this directory from now on.
-    pub(crate) fn of(executable: PathBuf, dir: &'a Dir) -> Self {
-        Keepers { executable, dir, until: Instant::now() + KEEPER_BOUND, watch: None, next: Next::Door }
+    pub(crate) fn of(birth: Birth, dir: &'a Dir) -> Self {
+        Keepers { birth, dir, until: Instant::now() + KEEPER_BOUND, watch: None, next: Next::Door }
     }
 
     /// The next connection to try, after the last one turned out to be none.
@@ -86,13 +90,13 @@ impl<'a> Keepers<'a> {
             match self.next {
                 Next::Door => {
                     self.next = Next::Fresh;
-                    if let Some(living) = Link::connect(self.dir, KEEPER_DOOR)? {
+                    if let Some(living) = Link::connect(self.dir, name::KEEPER_DOOR)? {
                         return Ok(living);
                     }
                 }
                 Next::Fresh => {
                     self.next = Next::Change;
-                    return spawn(self.executable.clone(), Some(self.dir)).await;
+                    return spawn(&self.birth, Some(self.dir)).await;
                 }
                 Next::Change => {
                     self.next = Next::Door;
@@ -124,7 +128,7 @@ impl<'a> Keepers<'a> {
 
 /// Asks the living keeper one question; none where no keeper lives or it went away.
 pub(crate) async fn ask(dir: &Dir, question: &ToKeeper, bound: Duration) -> Result<Option<FromKeeper>> {
-    let Some(mut link) = Link::connect(dir, KEEPER_DOOR)? else { return Ok(None) };
+    let Some(mut link) = Link::connect(dir, name::KEEPER_DOOR)? else { return Ok(None) };
     let pid = link.peer_pid();
     let answer = async {
         link.send(question).await?;

@@ -26,10 +26,10 @@ pub(crate) struct Launched {
 
 /// Hands the request over until a supervisor accepts it. Nothing was started before that.
 pub(crate) async fn launch(session: &Session, request: &Request) -> Result<Launched> {
-    let executable = session.runtime().executable()?;
+    let birth = session.runtime().birth()?;
     if !session.has_records() {
         for _ in 0..ATTEMPTS {
-            let mut keeper = keeper::spawn(executable.clone(), None).await?;
+            let mut keeper = keeper::spawn(&birth, None).await?;
             if let Some(channel) = offer(&mut keeper, request).await? {
                 return Ok(Launched { channel, keeper: Some(keeper) });
             }
@@ -49,7 +49,7 @@ pub(crate) async fn launch(session: &Session, request: &Request) -> Result<Launc
         }
         return Err(nobody());
     }
-    let mut keepers = Keepers::of(executable, session.dir()?.dir());
+    let mut keepers = Keepers::of(birth, session.dir()?.dir());
     loop {
         let mut keeper = keepers.connect().await?;
         if let Some(channel) = keepers.within(offer(&mut keeper, request)).await? {

@@ -142,9 +142,12 @@ fn passable(
             known.push((alias, id, true));
             continue;
         }
+        // An alias is given before its command can be found, and an end in the foreground becomes a
+        // completion as long as its supervisor can still find its caller gone: both are asked first.
+        let being_made = dir.is_being_made(id)?;
         let never_due = match dir.command(id)? {
-            Some(command) => command.exit()?.is_some_and(|exit| !exit.demoted),
-            None => true,
+            Some(command) => !command.lease_is_held()? && command.exit()?.is_some_and(|exit| !exit.demoted),
+            None => !being_made,
         };
         if !never_due {
             break;

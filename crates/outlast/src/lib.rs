@@ -51,7 +51,7 @@ mod doctor;
 pub use attend::{WaitEnd, WaitOptions, WaitReport, Waited};
 pub use command::Command;
 pub use condition::Until;
-pub use config::Config;
+pub use config::{Config, ForkKeeper};
 pub use deliver::{Completion, CompletionGuard, Told};
 pub use doctor::{DoctorReport, Finding};
 pub use error::{Error, ErrorKind, Result};

@@ -68,6 +68,7 @@ impl Command {
         if let Some(lines) = options.tail_lines {
             reading.next = reading.last_lines(lines)?;
         }
+        reading.problem = record_errors(&dir);
         Ok(reading)
     }
 
@@ -118,6 +119,15 @@ impl Command {
         };
         Ok(reading)
     }
+}
+
+/// What is held against the records of a command, joined. Records that cannot be read are told by a status.
+fn record_errors(dir: &CommandDir) -> Option<String> {
+    let errors = match dir.exit() {
+        Ok(Some(exit)) => exit.record.errors,
+        _ => dir.status().ok().flatten().map(|status| status.record.errors).unwrap_or_default(),
+    };
+    (!errors.is_empty()).then(|| errors.join("; "))
 }
 
 impl Reading {

@@ -8,12 +8,13 @@ use outlast_core::delivery::Via;
 use outlast_core::id::{Alias, CommandId};
 use outlast_core::record::{ExitRecord, OutputState, ProcessMark};
 use outlast_core::request::{Request, Streams};
-use outlast_core::wire::{DemotedBy, FromSupervisor, ToSupervisor};
+use outlast_core::wire::{DemotedBy, FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
 use crate::command::Command;
 use crate::error::Result;
 use crate::finished::{Finished, Held};
+use crate::keeper::{self, ANSWER_BOUND};
 use crate::launch::{self, Launched};
 use crate::link;
 use crate::output::{Piece, Stream};
@@ -190,13 +191,35 @@ impl Running {
     /// stays to be told.
     pub async fn told(mut self) -> Result<()> {
         if !self.unheard {
-            return self.launched.channel.send(&ToSupervisor::Told).await;
+            if self.is_heard().await? || !self.session.has_records() {
+                return Ok(());
+            }
+            // Its supervisor was killed just now: what its keeper makes of that is waited for.
+            let fate = ToKeeper::Fate { id: self.request.id };
+            let _ = keeper::ask(self.session.dir()?.dir(), &fate, ANSWER_BOUND).await;
         }
         // Whoever recorded the end in its supervisor's place left it to be told: it was, by this.
         if self.session.has_records() && self.session.get(&self.request.id).await?.is_some() {
             self.session.commit(&self.request.consumer, &self.request.id, Via::Wait).await?;
         }
         Ok(())
+    }
+
+    /// Says to the supervisor that the end was shown; false if it is gone before it heard that.
+    async fn is_heard(&mut self) -> Result<bool> {
+        let channel = &mut self.launched.channel;
+        channel.send(&ToSupervisor::Told).await?;
+        let heard = async {
+            while let Some(frame) = channel.next().await? {
+                let message = matches!(frame.body, Body::Json(_)).then(|| frame.json::<FromSupervisor>());
+                if let Some(FromSupervisor::Heard) = message.transpose().map_err(link::channel_error)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        // One that is stopped lives, and hears it when it goes on.
+        tokio::time::timeout(ANSWER_BOUND, heard).await.unwrap_or(Ok(true))
     }
 
     fn hear(&mut self, frame: Frame) -> Result<()> {
@@ -235,6 +258,7 @@ impl Running {
             }
             FromSupervisor::Ended { exit, materialised } => self.end(*exit, materialised)?,
             FromSupervisor::Accepted { .. }
+            | FromSupervisor::Heard
             | FromSupervisor::CaptureClosed { .. }
             | FromSupervisor::Status(_)
             | FromSupervisor::Stopped(_)

@@ -12,7 +12,7 @@ use outlast_host::store::session::SessionDir;
 use outlast_host::store::state::State;
 use outlast_host::{clock, mark};
 
-use crate::config::Config;
+use crate::config::{Birth, Config};
 use crate::error::{Error, Result};
 use crate::link::Link;
 
@@ -76,6 +76,11 @@ impl Runtime {
     /// The state directory as it was given.
     pub fn state_dir(&self) -> &Path {
         &self.inner.config.state_dir
+    }
+
+    /// How a keeper comes to be.
+    pub(crate) fn birth(&self) -> Result<Birth> {
+        self.inner.config.birth()
     }
 
     /// The executable that becomes the keeper.

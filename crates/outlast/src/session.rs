@@ -115,7 +115,7 @@ impl Session {
     }
 
     async fn connect_as_owner(&self, mark: &ProcessMark) -> Result<Link> {
-        let mut keepers = Keepers::of(self.inner.runtime.executable()?, self.dir()?.dir());
+        let mut keepers = Keepers::of(self.inner.runtime.birth()?, self.dir()?.dir());
         loop {
             let mut link = keepers.connect().await?;
             let own = async {

@@ -3,6 +3,8 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use outlast_core::names::{NameField, check_name};
+
 use crate::error::{Error, Result};
 use crate::finished::Finished;
 use crate::launch;
@@ -38,23 +40,45 @@ impl Session {
     /// As [`Session::run_to_end`]; when `cancel` resolves the command is demoted at once, or not run at
     /// all if it was not started yet ([`Error::Cancelled`]).
     pub async fn run_until(&self, request: RunRequest, cancel: impl Future<Output = ()>) -> Result<Outcome> {
+        self.run_with(request, cancel, Raised::Demotes).await
+    }
+
+    /// As [`Session::run_to_end`]; when `stop` resolves the whole tree is stopped at once on behalf of `by`,
+    /// and the outcome has the real end; a command that was not started yet does not run at all
+    /// ([`Error::Cancelled`]).
+    pub async fn run_until_stopped(
+        &self,
+        request: RunRequest,
+        by: &str,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Outcome> {
+        check_name(NameField::Consumer, by).map_err(|error| Error::Usage(error.to_string()))?;
+        self.run_with(request, stop, Raised::Stops { by }).await
+    }
+
+    async fn run_with(
+        &self,
+        request: RunRequest,
+        sign: impl Future<Output = ()>,
+        raised: Raised<'_>,
+    ) -> Result<Outcome> {
         let can_be_told = request.can_be_told;
-        let mut cancel = pin!(cancel);
-        let mut cancelled = false;
+        let mut sign = pin!(sign);
+        let mut seen = false;
         let mut running = {
             let mut launching = pin!(self.run(request));
-            match race::first(cancel.as_mut(), std::future::ready(())).await {
+            match race::first(sign.as_mut(), std::future::ready(())).await {
                 First::Left(()) => return Err(Error::Cancelled),
                 First::Right(()) => {}
             }
-            match race::first(cancel.as_mut(), launching.as_mut()).await {
+            match race::first(sign.as_mut(), launching.as_mut()).await {
                 First::Right(running) => running?,
-                // A supervisor may be about to accept it: then it runs and is demoted like any other.
+                // A supervisor may be about to accept it: then it runs and is treated like any other.
                 First::Left(()) => match tokio::time::timeout(ACCEPT_BOUND, launching).await {
                     Ok(running) => {
-                        cancelled = true;
+                        seen = true;
                         let mut running = running?;
-                        running.demote().await?;
+                        raised.tell(&mut running).await?;
                         running
                     }
                     Err(_) => return Err(Error::Cancelled),
@@ -62,14 +86,14 @@ impl Session {
             }
         };
         loop {
-            let event = if cancelled {
+            let event = if seen {
                 running.next().await?
             } else {
-                match race::first(running.next(), cancel.as_mut()).await {
+                match race::first(running.next(), sign.as_mut()).await {
                     First::Left(event) => event?,
                     First::Right(()) => {
-                        cancelled = true;
-                        running.demote().await?;
+                        seen = true;
+                        raised.tell(&mut running).await?;
                         continue;
                     }
                 }
@@ -118,5 +142,21 @@ impl Session {
         self.ensure_open().await?;
         let launched = launch::launch(self, &request).await?;
         Ok(Running::new(self.clone(), request, launched))
+    }
+}
+
+/// What a sign that is raised while a command is in the foreground does to it.
+#[derive(Clone, Copy)]
+enum Raised<'a> {
+    Demotes,
+    Stops { by: &'a str },
+}
+
+impl Raised<'_> {
+    async fn tell(self, running: &mut Running) -> Result<()> {
+        match self {
+            Raised::Demotes => running.demote().await,
+            Raised::Stops { by } => running.stop(by).await,
+        }
     }
 }

@@ -61,7 +61,7 @@ impl Session {
 
     /// A connection to a keeper that answers, started if none lives.
     async fn answering_keeper(&self) -> Result<Link> {
-        let mut keepers = Keepers::of(self.runtime().executable()?, self.dir()?.dir());
+        let mut keepers = Keepers::of(self.runtime().birth()?, self.dir()?.dir());
         loop {
             let mut link = keepers.connect().await?;
             let ping = async {

@@ -35,6 +35,9 @@ const ANCHOR: u64 = 3;
 const CHARGES: u64 = 1 << 32;
 const VISITORS: u64 = 1 << 40;
 
+/// How long a keeper with nothing to keep stays, so that a command that follows another finds it and its
+/// spare warm. A session that is closed is not waited in.
+const IDLE: Duration = Duration::from_millis(500);
 /// Time between two passes over what a dead supervisor left.
 const SWEEP_PAUSE: Duration = Duration::from_millis(5);
 
@@ -62,6 +65,7 @@ pub struct Keeper {
     owner: Option<u32>,
     anchor: Option<OwnedFd>,
     owner_gone_at: Option<Duration>,
+    idle_until: Option<Duration>,
     vacant: Vec<Vacant>,
     finished: BTreeMap<CommandId, Option<ExitRecord>>,
     strays_left: bool,
@@ -103,6 +107,7 @@ impl Keeper {
             owner: None,
             anchor: None,
             owner_gone_at: None,
+            idle_until: None,
             vacant: Vec::new(),
             finished: BTreeMap::new(),
             strays_left: orphans == Some(true),
@@ -172,7 +177,7 @@ impl Keeper {
     fn deadline(&self) -> Option<Duration> {
         let sweep = (self.strays_left || !self.vacant.is_empty()).then(|| clock::monotonic() + SWEEP_PAUSE);
         let closing = self.closing.as_ref().map(Closing::until);
-        [sweep, closing, self.owner_gone_at].into_iter().flatten().min()
+        [sweep, closing, self.owner_gone_at, self.idle_until].into_iter().flatten().min()
     }
 
     fn take_signals(&mut self) {
@@ -217,9 +222,17 @@ impl Keeper {
     fn is_idle(&mut self) -> bool {
         let busy = self.charges.values().any(Charge::is_busy);
         if busy || self.strays_left || !self.vacant.is_empty() || !self.visitors.is_empty() || self.closing.is_some() {
+            self.idle_until = None;
             return false;
         }
-        self.dismiss_spares();
+        let now = clock::monotonic();
+        let worth_it = !self.closed && self.door.is_some() && self.charges.values().any(Charge::is_spare);
+        let until = *self.idle_until.get_or_insert(if worth_it { now + IDLE } else { now });
+        if now < until && !self.closed {
+            return false;
+        }
+        self.idle_until = None;
+        self.dismiss_spares(0);
         self.charges.is_empty()
     }
 

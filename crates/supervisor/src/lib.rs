@@ -17,4 +17,4 @@ mod clients;
 mod watch;
 mod keeper;
 
-pub use keeper::birth::{KEEPER_NAME, enter_if_asked};
+pub use keeper::birth::{enter_if_asked, fork_keeper, reap_forked};

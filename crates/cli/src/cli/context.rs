@@ -1,6 +1,6 @@
 //! What all verbs need: the runtime, and who is meant by the ids that were given.
 
-use outlast::{Command, Runtime, Session};
+use outlast::{Command, ForkKeeper, Runtime, Session};
 use outlast_core::id::{Selector, SessionId};
 use outlast_core::names::{NameField, check_name};
 
@@ -21,9 +21,10 @@ pub struct Context {
 
 impl Context {
     /// Opens the state directory that the configuration names.
-    pub fn new(config: Config, printer: Printer) -> Result<Context, Failure> {
+    pub fn new(config: Config, printer: Printer, fork_keeper: ForkKeeper) -> Result<Context, Failure> {
         let mut settings = outlast::Config::new(&config.state_dir);
         settings.search = config.path();
+        settings.fork_keeper = Some(fork_keeper);
         let runtime = Runtime::open(settings)?;
         Ok(Context { config, printer, runtime })
     }

@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use clap::{Args, ValueEnum};
 use outlast::{Command, Follower, Piece, ReadOptions, Stream};
+use outlast_core::names::display_line;
 use outlast_core::text::excerpt::Grep;
 
 use super::{Context, Scope};
@@ -109,7 +110,7 @@ async fn read(args: &LogsArgs, command: &Command, reader: &mut Reader, context: 
         context.printer.say(&format!("next offset {}", reading.next_offset()));
     }
     if let Some(problem) = reading.problem() {
-        context.printer.say(problem);
+        context.printer.say(&format!("records incomplete: {}", display_line(problem)));
     }
     Ok(exit::DONE)
 }

@@ -19,6 +19,8 @@ mod generate;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use outlast::ForkKeeper;
+
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::Config;
@@ -83,7 +85,7 @@ fn not_built(what: &str) -> Answer {
 }
 
 /// Parses the arguments, answers, and gives the exit code.
-pub fn answer() -> ExitCode {
+pub fn answer(fork_keeper: ForkKeeper) -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -97,7 +99,7 @@ pub fn answer() -> ExitCode {
         Err(reason) => return fail(Printer { colour: false }, &Failure::Usage(reason)),
     };
     let printer = Printer { colour: config.colour };
-    match dispatch(cli.verb, config, printer) {
+    match dispatch(cli.verb, config, printer, fork_keeper) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => fail(printer, &failure),
     }
@@ -110,7 +112,7 @@ fn fail(printer: Printer, failure: &Failure) -> ExitCode {
     ExitCode::from(failure.code())
 }
 
-fn dispatch(verb: Verb, config: Config, printer: Printer) -> Answer {
+fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeeper) -> Answer {
     let verb = match verb {
         Verb::Completions(args) => return generate::completions(&args, printer),
         Verb::Man(args) => return generate::man(&args),
@@ -119,7 +121,7 @@ fn dispatch(verb: Verb, config: Config, printer: Printer) -> Answer {
         Verb::Receipt(_) => return not_built("receipt"),
         verb => verb,
     };
-    let context = Context::new(config, printer)?;
+    let context = Context::new(config, printer, fork_keeper)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -170,8 +170,18 @@ pub fn stopped(outcome: &StopOutcome, first: &str, elsewhere: Option<&str>) -> S
     text
 }
 
-/// The words behind the id in a wait's reply.
+/// The words behind the id in a wait's reply, and the line of incomplete records.
 pub fn waited(snapshot: &Snapshot, waited: Duration, met: bool) -> String {
+    let incomplete = match &snapshot.end {
+        // What the start failed on is no record.
+        Some(End::SpawnFailed { .. }) => None,
+        _ => records_incomplete(&snapshot.errors),
+    };
+    let phase = waited_phase(snapshot, waited, met);
+    incomplete.map_or(phase.clone(), |line| format!("{phase}\n{line}"))
+}
+
+fn waited_phase(snapshot: &Snapshot, waited: Duration, met: bool) -> String {
     let real = format_elapsed(waited);
     match (&snapshot.end, snapshot.phase) {
         (Some(end), _) => {

@@ -157,6 +157,39 @@ fn b10_demotion_keeps_the_order() {
 }
 
 #[test]
+fn b11_log_has_its_header_while_the_command_runs() {
+    let world = world();
+    let told =
+        world.outlast(&["run", "--json", "--grace", "100ms", "-c", "printf OUT; exec sleep 50"]).exits(75).json();
+    let log = std::fs::read(world.dir(told.str("/id")).join("output.log")).expect("a log");
+    assert_eq!(String::from_utf8_lossy(&log), "Command: sh -c printf OUT; exec sleep 50\n\nOUT");
+}
+
+#[test]
+fn b11_log_that_cannot_be_opened_is_the_completions_error() {
+    let Some(disk) = SmallDisk::mount() else {
+        println!("skipped: this user may not mount a small file system");
+        return;
+    };
+    let world = World::with_state(BINARY, disk.0.join("state").to_str().expect("a text"));
+    // The command line is long. There is room for the request and for the end, and none for the log, which
+    // begins with it.
+    let long = "x".repeat(100_000);
+    let room = 8 * 1024 + 2 * 16_384 + 2 * long.len() + long.len() + 60_000;
+    disk.leave(room);
+    let words = ["run", "--json", "--grace", "300ms", "--", "sh", "-c", "printf KEPT; sleep 1; printf TAIL", &long];
+    let told = world.outlast(&words).exits(75).json();
+    let id = told.str("/id");
+    disk.make_room();
+    world.status(id).runs();
+    let ended = world.wait(id);
+    ended.ends("exited", 0);
+    assert_eq!((ended.str("/status"), ended.output()), ("error", "KEPTTAIL"), "{ended:?}");
+    assert!(ended.at("/errors").to_string().contains("output.log"), "{ended:?}");
+    assert_eq!(ids(&world.acked("human")), [id]);
+}
+
+#[test]
 fn b12_duration_counts_from_the_spawn() {
     let world = world();
     let told = world.outlast(&["run", "--json", "--grace", "300ms", "sleep", "1"]).exits(75).json();

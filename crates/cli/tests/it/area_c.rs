@@ -78,31 +78,6 @@ fn c3_count_is_of_what_came() {
     assert!(small.err().contains("max-log"), "{small:?}");
 }
 
-/// A small file system of its own, for the full disk.
-struct SmallDisk(std::path::PathBuf);
-
-impl SmallDisk {
-    /// Mounts it, or gives nothing where this user may not.
-    fn mount() -> Option<SmallDisk> {
-        let at = std::env::temp_dir().join(format!("outlast-disk-{}", std::process::id()));
-        fs::create_dir(&at).expect("a new directory");
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs"]).arg(&at).output();
-        if mount.is_ok_and(|done| done.status.success()) {
-            return Some(SmallDisk(at));
-        }
-        fs::remove_dir(&at).expect("our directory");
-        None
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let done = Command::new("umount").arg(&self.0).status().expect("umount can be started");
-        assert!(done.success(), "{} stays mounted", self.0.display());
-        fs::remove_dir(&self.0).expect("our directory");
-    }
-}
-
 /// Covers: C3, C4
 #[test]
 fn c4_full_disk_loses_no_end() {
@@ -120,9 +95,66 @@ fn c4_full_disk_loses_no_end() {
     assert!(told.output().ends_with("LAST\n"), "the kept tail is not readable: {told:?}");
     let errors = world.record(&id, "exit.json").at("/errors").to_string();
     assert!(["ENOSPC", "o space"].iter().any(|words| errors.contains(words)), "{errors}");
-    // An exit that is not an error by itself is one by its lost output.
+    // An exit that is not an error by itself is one by its lost output. It needs room for its records.
+    fs::remove_file(world.dir(&id).join("output.log")).expect("a log");
     let clean = bg_shell(&world, &[], "seq 1000000");
     assert_eq!(world.wait(&clean).ends("exited", 0).str("/status"), "error");
+}
+
+/// Covers: C14
+#[test]
+fn c14_supervisor_holds_little_of_the_output() {
+    let world = world();
+    for options in [&["--streams", "merged"], &["--streams", "separate"]] {
+        let line = "echo $PPID >p; read x; head -c 50000000 /dev/zero; head -c 50000000 /dev/zero >&2; echo >q; read x";
+        let id = bg_shell(&world, &[&options[..], &["--stdin", "--max-log", "1MiB"]].concat(), line);
+        let supervisor = world.wait_pids("p")[0];
+        let before = peak(supervisor);
+        world.outlast(&["send", &id, "go"]).ok();
+        world.wait_file("q");
+        world.wait_until("all of it came", || world.status(&id).int("/output/bytes") == 100_000_000);
+        let grown = peak(supervisor).saturating_sub(before);
+        assert!(grown < 1024, "{grown} KiB more, with {options:?}");
+        world.outlast(&["send", &id, "go"]).ok();
+        world.wait(&id).ends("exited", 0);
+        for name in ["p", "q"] {
+            fs::remove_file(world.file(name)).expect("our file");
+        }
+    }
+}
+
+/// The most memory that a process ever had, in KiB (proc(5), `VmHWM`).
+fn peak(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// Covers: C15, D5
+#[test]
+fn c15_what_is_wrong_with_the_records_is_said_by_every_read() {
+    let world = world();
+    let path = world.session_dir(&world.session()).join("trace.jsonl");
+    let aside = world.session_dir(&world.session()).join("trace.aside");
+    fs::rename(&path, &aside).expect("our file");
+    fs::create_dir(&path).expect("a directory in its place");
+    let id = bg_shell(&world, &[], "echo out");
+    fs::remove_dir(&path).expect("our directory");
+    fs::rename(&aside, &path).expect("our file");
+    let told = world.wait(&id);
+    assert_eq!((told.ends("exited", 0).str("/status"), told.output()), ("error", "out\n"), "{told:?}");
+    for verb in [&["status", &id][..], &["wait", &id], &["logs", &id]] {
+        let said = world.outlast(verb);
+        let text = said.text() + &said.err();
+        let lines: Vec<&str> = text
+            .lines()
+            .map(|line| line.trim_start_matches("outlast: "))
+            .filter(|line| line.starts_with("records incomplete:"))
+            .collect();
+        assert!(lines.len() == 1 && lines[0].contains("trace"), "{verb:?}: {said:?}");
+        assert!(text.contains("out"), "{verb:?}: {said:?}");
+    }
+    assert_eq!(world.raw(&id), b"out\n");
 }
 
 #[test]

@@ -109,3 +109,44 @@ fn p8_limits_are_those_of_the_caller() {
         assert_eq!(text, "77\n77\n", "{options}");
     }
 }
+
+/// Covers: P10
+#[test]
+fn p10_bounds_of_the_tree_are_kept_and_the_answer_says_by_whom() {
+    let world = world();
+    let hog = ["python3", "-c", "import time; time.sleep(1); x = b'x' * (300 << 20); time.sleep(50)"];
+    let storm = ["sh", "-c", "sleep 1; for i in $(seq 100); do sleep 50 & done; wait"];
+    let rows: [(&[&str], &[&str], &str); 2] =
+        [(&["--memory", "64MiB"], &hog, "memory"), (&["--pids", "32"], &storm, "pids")];
+    for (options, command, resource) in rows {
+        let id = world.bg(&[options, &["--"], command].concat());
+        let running = world.status(&id);
+        running.runs();
+        let by = running.str("/limits_kept_by").to_owned();
+        assert!(by == "kernel" || by == "sampling", "{running:?}");
+        // Who was refused a fork by the kernel may go on without it; by sampling the tree is stopped.
+        let ended = world.wait(&id);
+        assert_eq!(ended.str("/limits_kept_by"), by);
+        assert_eq!((ended.str("/end/kind"), ended.str("/end/detail")), ("limit", resource), "{ended:?}");
+        assert_eq!(ended.str("/status"), "error");
+        world.nothing_left_of(&id);
+    }
+    let unbounded = shell_json(&world, &[], "exit 0");
+    assert!(unbounded.null("/limits_kept_by"), "nothing is kept that nobody asked for");
+}
+
+/// Covers: P10
+#[test]
+fn p10_start_that_fails_with_a_limit_names_its_step() {
+    let world = world();
+    std::fs::write(world.file("plain"), "no program").expect("a file");
+    let rows = [("cwd", "/no/such", "true"), ("exec", "/", "/no/such"), ("exec", "/", "WORK/plain")];
+    for (step, cwd, program) in rows {
+        let program = program.replace("WORK", &world.work().display().to_string());
+        let words = ["run", "--json", "--memory", "64MiB", "--pids", "32", "--cwd", cwd, "--", &program];
+        let told = world.outlast(&words).json();
+        assert_eq!(told.str("/end/kind"), "spawn_failed", "{told:?}");
+        assert!(told.str("/end/detail").starts_with(&format!("{step}:")), "{told:?}");
+        assert!(told.null("/pid") && world.list().is_empty());
+    }
+}

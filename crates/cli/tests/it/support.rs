@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use std::time::Duration;
 
@@ -73,4 +75,45 @@ pub fn family(world: &World, name: &str) -> (i32, i32, i32) {
     let keeper = proc::parent_of(pids[0]);
     assert_ne!(keeper, 1, "the supervisor's parent is the keeper");
     (pids[0], pids[1], keeper)
+}
+
+/// A small file system of its own, for the full disk.
+pub struct SmallDisk(pub PathBuf);
+
+impl SmallDisk {
+    /// Mounts it, or gives nothing where this user may not.
+    pub fn mount() -> Option<SmallDisk> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("outlast-disk-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let at = std::env::temp_dir().join(name);
+        fs::create_dir(&at).expect("a new directory");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs"]).arg(&at).output();
+        if mount.is_ok_and(|done| done.status.success()) {
+            return Some(SmallDisk(at));
+        }
+        fs::remove_dir(&at).expect("our directory");
+        None
+    }
+}
+
+impl SmallDisk {
+    /// Fills it until this many bytes are left.
+    pub fn leave(&self, bytes: usize) {
+        let disk = rustix::fs::statvfs(&self.0).expect("it is mounted");
+        let left = usize::try_from(disk.f_bavail * disk.f_frsize).expect("it is small");
+        fs::write(self.0.join("filler"), vec![b'x'; left.checked_sub(bytes).expect("it is larger")]).expect("a file");
+    }
+
+    /// Takes the filling away.
+    pub fn make_room(&self) {
+        fs::remove_file(self.0.join("filler")).expect("it was filled");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let done = Command::new("umount").arg(&self.0).status().expect("umount can be started");
+        assert!(done.success(), "{} stays mounted", self.0.display());
+        fs::remove_dir(&self.0).expect("our directory");
+    }
 }

@@ -71,7 +71,7 @@ impl NewCommand {
     }
 }
 
-fn new_name(id: CommandId) -> String {
+pub(super) fn new_name(id: CommandId) -> String {
     format!("{}{id}", name::NEW)
 }
 

@@ -62,7 +62,12 @@ impl LogWriter {
     fn create_with(dir: &Dir, line: &str, cap: LogCap, punch: Punch) -> Result<LogWriter> {
         let file = dir.create_new(name::LOG)?;
         let header = format!("Command: {line}\n\n");
-        file.write_all_at(header.as_bytes(), 0).map_err(|e| FileError::io("write", dir.path_of(name::LOG), &e))?;
+        if let Err(error) = file.write_all_at(header.as_bytes(), 0) {
+            // The first failure is the one to tell; half a heading is no log, and takes room that the other
+            // records need.
+            let _ = dir.remove_file(name::LOG);
+            return Err(FileError::io("write", dir.path_of(name::LOG), &error));
+        }
         Ok(LogWriter {
             dir: dir.clone(),
             file: Some(file),

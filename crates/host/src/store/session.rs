@@ -5,7 +5,7 @@ use std::path::Path;
 use outlast_core::id::{CommandId, SessionId};
 use outlast_core::record::{ClosedRecord, Durability, SessionRecord, schema};
 
-use super::command::{CommandDir, NewCommand};
+use super::command::{self, CommandDir, NewCommand};
 use super::{Loaded, load, name, put_once};
 use crate::dir::{Dir, FileError, Result, if_there};
 use crate::door::{self, DoorError, Listener};
@@ -118,6 +118,12 @@ impl SessionDir {
     /// Opens a command's directory; `None` if it has no records in this session.
     pub fn command(&self, id: CommandId) -> Result<Option<CommandDir>> {
         CommandDir::open(&self.work, id, self.durability)
+    }
+
+    /// Whether the directory of a command is being made, or was left by one who died over that. Who then
+    /// finds no [`SessionDir::command`] knows that there will never be one: ask in this order.
+    pub fn is_being_made(&self, id: CommandId) -> Result<bool> {
+        self.work.exists(&command::new_name(id))
     }
 
     /// Makes the directory of a command, not to be found before it is published.

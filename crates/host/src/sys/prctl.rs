@@ -1,7 +1,7 @@
 //! What this process asks the kernel about itself: to be a subreaper, and to bear a name.
 
 use rustix::io::Errno;
-use std::ffi::CStr;
+use std::ffi::CString;
 
 /// Makes orphaned descendants fall to this process instead of PID 1 (`PR_SET_CHILD_SUBREAPER`).
 ///
@@ -12,6 +12,7 @@ pub fn set_child_subreaper() -> Result<(), Errno> {
 }
 
 /// Names this thread, as `ps` shows it; the kernel keeps the first 15 bytes (`PR_SET_NAME`).
-pub fn set_name(name: &CStr) -> Result<(), Errno> {
-    rustix::thread::set_name(name)
+pub fn set_name(name: &str) -> Result<(), Errno> {
+    let name = CString::new(name).map_err(|_| Errno::INVAL)?;
+    rustix::thread::set_name(&name)
 }

@@ -1,6 +1,6 @@
 //! Completions: told once to each consumer.
 
-use outlast::{Told, Via, WaitOptions};
+use outlast::{Outcome, Told, Via, WaitOptions};
 
 use crate::world::{World, in_world, soon, start};
 
@@ -92,6 +92,79 @@ fn g6_an_end_wakes_an_idle_consumer() {
         let command = start(&world, &session, "sleep 1").await;
         assert_eq!(woken.await.expect("the consumer"), [*command.id()]);
         soon("it is offered again", async || session.pending("model").await.expect("pending").len() == 1).await;
+    });
+}
+
+/// Covers: G1
+#[test]
+fn g1_a_command_in_the_making_is_not_passed_over() {
+    in_world("g1-making", async |world: World| {
+        let session = world.session().await;
+        let path = session.path().expect("a path");
+        let through = |consumer: &str| {
+            let text = std::fs::read_to_string(path.join("inbox.json")).expect("the ledger");
+            let ledger: serde_json::Value = serde_json::from_str(&text).expect("the ledger");
+            ledger["consumers"][consumer]["through"].as_u64().expect("a watermark")
+        };
+        let tell = async || {
+            let command = start(&world, &session, "true").await;
+            session.wait(std::slice::from_ref(&command), WaitOptions::default()).await.expect("a wait");
+            // Its supervisor is the last that could still have something to say.
+            soon("its capture is closed", async || !command.snapshot().await.expect("a look").output.capturing).await;
+            assert_eq!(session.commit("model", command.id(), Via::Read).await.expect("a commit"), Told::Now);
+        };
+        tell().await;
+        // A supervisor has given an alias, and has not put the records in their place yet.
+        let making = path.join("work/.new-wrk_01234567891270008000000000000000");
+        std::fs::create_dir(&making).expect("a directory");
+        let aliases = path.join("aliases");
+        let given = std::fs::read_to_string(&aliases).expect("aliases") + "wrk_01234567891270008000000000000000\n";
+        std::fs::write(&aliases, given).expect("aliases");
+        tell().await;
+        assert_eq!(through("model"), 1, "what is about to be there would count as told");
+        // It will never be there.
+        std::fs::remove_dir(&making).expect("our directory");
+        tell().await;
+        assert_eq!(through("model"), 4);
+    });
+}
+
+/// Covers: G2
+#[test]
+fn g2_a_completion_is_trusted_as_far_as_who_asked() {
+    in_world("g2", async |world: World| {
+        let session = world.session().await;
+        assert_eq!(world.shell("true").trust, "untrusted", "without a word nobody is trusted");
+        for (given, trust) in
+            [("trusted", "trusted"), ("untrusted", "untrusted"), ("", "untrusted"), ("Trusted", "untrusted")]
+        {
+            let request = outlast::RunRequest { trust: given.to_owned(), ..world.shell("true") };
+            let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
+            session.wait(&[demotion.command], WaitOptions::default()).await.expect("a wait");
+            let guard = session.lease("model").await.expect("a lease").pop().expect("one completion");
+            assert_eq!(guard.completion().snapshot.trust, trust, "{given:?}");
+            guard.commit(Via::Inbox).await.expect("a commit");
+        }
+    });
+}
+
+/// Covers: J5
+#[test]
+fn j5_a_listener_hears_of_its_own_session_only() {
+    in_world("j5", async |world: World| {
+        let (one, other) = (world.session().await, world.session().await);
+        let waiting = other.clone();
+        let listener = tokio::spawn(async move {
+            let guards = waiting.completions("model").await.expect("completions");
+            guards.iter().map(|guard| guard.completion().snapshot.id).collect::<Vec<_>>()
+        });
+        let ours = start(&world, &one, "true").await;
+        one.wait(std::slice::from_ref(&ours), WaitOptions::default()).await.expect("a wait");
+        let theirs = start(&world, &other, "sleep 0.5").await;
+        assert_eq!(listener.await.expect("the listener"), [*theirs.id()]);
+        // Nobody listened to the first session: its end is still to be told.
+        let pending = one.pending("model").await.expect("pending");
+        assert_eq!(pending.iter().map(|one| one.snapshot.id).collect::<Vec<_>>(), [*ours.id()]);
     });
 }
 

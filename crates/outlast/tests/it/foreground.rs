@@ -215,6 +215,31 @@ fn b5_a_cancel_while_it_runs_demotes_at_once() {
     });
 }
 
+/// Covers: T7
+#[test]
+fn t7_a_cancel_stops_nothing_that_was_demoted() {
+    in_world("t7", async |world: World| {
+        let session = world.session().await;
+        // The turn is cancelled once this file is there.
+        let cancelled = world.work_dir.join("cancelled");
+        let cancel = || soon("the turn is cancelled", async || cancelled.exists());
+        let demoted = |outcome| match outcome {
+            Outcome::Demoted(demotion) => demotion,
+            Outcome::Finished(done) => panic!("{:?}", done.exit),
+        };
+        let request = outlast::RunRequest { grace: Some(Duration::from_millis(100)), ..world.shell("exec sleep 300") };
+        let first = demoted(session.run_until(request, cancel()).await.expect("a run"));
+        // The turn goes on with another command, and is cancelled over it.
+        let request = world.shell("touch cancelled; exec sleep 300");
+        let second = demoted(session.run_until(request, cancel()).await.expect("a run"));
+        assert_eq!((first.by, second.by), (DemotedBy::Grace, DemotedBy::Asked));
+        let running = session.list(false).await.expect("a list");
+        assert_eq!(running.iter().map(|one| one.id).collect::<Vec<_>>(), [*first.command.id(), *second.command.id()]);
+        assert!(running.iter().all(|one| one.phase == Phase::Running), "{running:?}");
+        session.stop_all(StopOptions::by("model"), false).await.expect("stops");
+    });
+}
+
 /// Covers: C5
 #[test]
 fn c5_overflow_keeps_head_and_tail_and_a_whole_log() {

@@ -19,7 +19,7 @@ fn record(session: &Session, command: &Command, name: &str) -> serde_json::Value
     serde_json::from_slice(&std::fs::read(path).expect(name)).expect(name)
 }
 
-fn supervisor(session: &Session, command: &Command) -> u32 {
+pub fn supervisor(session: &Session, command: &Command) -> u32 {
     record(session, command, "lease")["pid"].as_u64().and_then(|pid| pid.try_into().ok()).expect("a pid")
 }
 
@@ -117,7 +117,7 @@ fn l1_all_watchers_killed_is_lost_and_said_once() {
 }
 
 /// Kills keeper and supervisors together, and waits until they are gone.
-async fn kill_watchers(world: &World) {
+pub async fn kill_watchers(world: &World) {
     let watches =
         |pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().starts_with(b"outlast-keeper");
     let watchers: Vec<u32> = processes_of(&world.state_dir).into_iter().filter(watches).collect();
@@ -169,7 +169,7 @@ fn k9_an_owner_knows_the_end_of_what_it_started_when_all_watchers_are_gone() {
     });
 }
 
-fn signal(pid: u32, signal: rustix::process::Signal) {
+pub fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid.try_into().expect("a pid")).expect("a pid");
     rustix::process::kill_process(pid, signal).expect("a signal");
 }

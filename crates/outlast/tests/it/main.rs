@@ -2,9 +2,12 @@
 
 mod world;
 mod deliver;
+mod ends;
 mod foreground;
 mod inspect;
 mod lost;
+mod owner;
+mod reports;
 mod session;
 mod stop;
 mod wait;

@@ -30,6 +30,25 @@ fn j3_the_session_of_an_anchor_is_found_again() {
     });
 }
 
+/// Covers: J6
+#[test]
+fn j6_a_child_has_no_session_until_it_is_given_one() {
+    in_world("j6", async |world: World| {
+        let session = world.session().await;
+        let command = start(&world, &session, "exec sleep 300").await;
+        // A child agent in the same process: another runtime, or the same one, and nothing handed over.
+        let child = outlast::Runtime::open(config(&world.state_dir)).expect("a runtime");
+        for runtime in [&child, &world.runtime] {
+            assert!(runtime.find_session_for(std::process::id()).await.expect("a look").is_none());
+        }
+        let own = child.create_session(SessionOptions::default()).await.expect("a session of its own");
+        assert!(own.list(true).await.expect("a list").is_empty() && own.command("w1").await.is_err());
+        let given = child.open_session(session.id()).await.expect("the session that it is given");
+        assert_eq!(given.command("w1").await.expect("a command").id(), command.id());
+        command.stop(StopOptions::by("model")).await.expect("a stop");
+    });
+}
+
 /// Covers: S3
 #[test]
 fn s3_the_last_handle_frees_the_owner_lock() {

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use outlast::core::ending::{End, Fact};
 use outlast::core::record::Phase;
 use outlast::core::request::Stdin;
-use outlast::{ErrorKind, Outcome, StopOptions};
+use outlast::{Error, ErrorKind, Outcome, RunEvent, StopOptions};
 
-use crate::world::{World, in_world, soon, start};
+use crate::world::{World, finished, in_world, processes_of, soon, start};
 
 /// Covers: F1, F3, F7
 #[test]
@@ -38,6 +38,51 @@ fn f2_what_ignores_term_gets_kill() {
         assert!(began.elapsed() >= Duration::from_secs(2));
         assert!(outcome.verified && outcome.signals >= 2, "{outcome:?}");
         assert_eq!(outcome.snapshot.exit_code, Some(137));
+    });
+}
+
+/// Covers: F9
+#[test]
+fn f9_a_stop_by_a_token_ends_the_whole_tree_with_its_real_end() {
+    in_world("f9", async |world: World| {
+        let session = world.session().await;
+        let begun = world.work_dir.join("begun");
+        for line in ["setsid sleep 300 & touch begun; exec sleep 300", "sleep 300 & touch begun; wait"] {
+            let token = soon("it runs", async || begun.exists());
+            let outcome = session.run_until_stopped(world.shell(line), "harness", token).await.expect("a run");
+            let done = finished(outcome);
+            assert_eq!(done.exit.end, End::Stopped { by: "harness".into(), fact: Some(Fact::Signaled(15)) });
+            assert_eq!((done.exit.end.exit_code(), done.exit.survivors.len()), (Some(143), 0));
+            let left = processes_of(&world.state_dir);
+            let named = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            assert!(!left.iter().any(|pid| named(pid) == "sleep\n"), "{left:?}");
+            std::fs::remove_file(&begun).expect("our file");
+        }
+        // Raised before the start it means that nothing runs.
+        let raised = std::future::ready(());
+        let early = session.run_until_stopped(world.shell("touch begun"), "harness", raised).await;
+        assert!(matches!(early, Err(Error::Cancelled)), "{early:?}");
+        assert!(!begun.exists() && session.list(true).await.expect("a list").is_empty());
+    });
+}
+
+/// Covers: F9
+#[test]
+fn f9_a_stop_is_noticed_at_once() {
+    in_world("f9-soon", async |world: World| {
+        let session = world.session().await;
+        let mut took = Vec::new();
+        // The quickest of several rounds: a machine that is busy with other things adds to each.
+        for _ in 0..10 {
+            let mut running = session.run(world.shell("exec sleep 300")).await.expect("a run");
+            assert!(matches!(running.next().await, Ok(Some(RunEvent::Started { .. }))));
+            let began = Instant::now();
+            running.stop("harness").await.expect("a stop");
+            assert!(matches!(running.next().await, Ok(Some(RunEvent::Ended(_)))));
+            took.push(began.elapsed());
+            running.told().await.expect("told");
+        }
+        assert!(took.iter().min() < Some(&Duration::from_millis(25)), "{took:?}");
     });
 }
 

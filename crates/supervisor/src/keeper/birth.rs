@@ -1,29 +1,30 @@
 //! How the keeper comes to be: out of every host's process tree, with nothing of its parent's.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use outlast_core::id::SessionId;
 use outlast_core::record::SessionRecord;
-use outlast_core::wire::FromKeeper;
+use outlast_core::wire::{FromKeeper, KEEPER_NAME};
 use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::lock::Lock;
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::state::State;
-use outlast_host::sys::{descriptors, fork};
+use outlast_host::sys::descriptors;
+use outlast_host::sys::fork::{self, Forked};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::inotify;
+use rustix::process::{Pid, WaitOptions};
 
 use super::{Keeper, Newborn};
 use crate::context::Context;
 use crate::watch::Post;
 
-/// The name under which the binary is started to become a keeper.
-pub const KEEPER_NAME: &str = "outlast-keeper";
 /// In place of a session directory: no records can be made.
 const NO_RECORDS: &str = "-";
 /// How long a keeper that is about to end is waited for.
@@ -40,16 +41,44 @@ pub fn enter_if_asked() {
         return;
     }
     let session = arguments.next().unwrap_or_default();
-    let code = match keep(Path::new(&session)) {
-        Ok(()) => 0,
-        Err(_) => 70,
-    };
-    fork::exit_now(code);
+    let kept = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3)
+        .map_err(|error| error.to_string())
+        .and_then(|first| keep(first, Path::new(&session)));
+    fork::exit_now(if kept.is_ok() { 0 } else { 70 });
 }
 
-fn keep(session: &Path) -> Result<(), String> {
+/// The process between a front end and the keeper that it forked; it ends at once.
+static BETWEEN: AtomicU32 = AtomicU32::new(0);
+
+/// Forks a keeper off this process, which must be small and have one thread: another exec of the same
+/// program would cost more than everything else at a start. [`reap_forked`] belongs to it.
+pub fn fork_keeper(first: BorrowedFd<'_>, session: &Path) -> std::io::Result<()> {
+    match fork::fork()? {
+        Forked::Parent { pid, pidfd: _ } => {
+            BETWEEN.store(pid, Ordering::Relaxed);
+            Ok(())
+        }
+        Forked::Child => {
+            let kept = rustix::io::fcntl_dupfd_cloexec(first, 3)
+                .map_err(|error| error.to_string())
+                .and_then(|first| keep(first, session));
+            fork::exit_now(if kept.is_ok() { 0 } else { 70 })
+        }
+    }
+}
+
+/// Reaps what [`fork_keeper`] left behind, at the end of the front end.
+pub fn reap_forked() {
+    let pid = BETWEEN.swap(0, Ordering::Relaxed);
+    if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+        // It has ended long since; if somebody else reaped it, all is well.
+        let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+    }
+}
+
+/// Keeps, in a process of its own, from the first connection on.
+fn keep(first: OwnedFd, session: &Path) -> Result<(), String> {
     let tell = |error: rustix::io::Errno| error.to_string();
-    let first = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3).map_err(tell)?;
     // The process that was started ends here, so that its parent can reap it at once.
     fork::detach().map_err(tell)?;
     crash::point("keeper.born");
@@ -60,7 +89,7 @@ fn keep(session: &Path) -> Result<(), String> {
     }
     rustix::process::chdir("/").map_err(tell)?;
     // A name for people who look at processes; nothing depends on it.
-    let _ = outlast_host::sys::prctl::set_name(c"outlast-keeper");
+    let _ = outlast_host::sys::prctl::set_name(KEEPER_NAME);
     let first = Channel::from_fd(first).map_err(|error| error.to_string())?;
     match open(context, session, first)? {
         Some(keeper) => serve(keeper),
@@ -86,7 +115,7 @@ fn serve(keeper: Keeper) -> Result<(), String> {
     keep.extend(context.dir().into_iter().flat_map(SessionDir::descriptors));
     descriptors::close_all_but(&mut keep);
     descriptors::restore_open_files(open_files);
-    let _ = outlast_host::sys::prctl::set_name(c"outlast-super");
+    let _ = outlast_host::sys::prctl::set_name("outlast-super");
     Post::take(context, link)?.serve(first);
     Ok(())
 }

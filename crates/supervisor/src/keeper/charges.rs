@@ -30,6 +30,7 @@ pub struct Charge {
     draft: Option<ExitRecord>,
     materialised: bool,
     recorded: bool,
+    told: bool,
     ordered: Option<String>,
 }
 
@@ -46,6 +47,7 @@ impl Charge {
             draft: None,
             materialised: false,
             recorded: false,
+            told: false,
             ordered: None,
         }
     }
@@ -53,6 +55,11 @@ impl Charge {
     /// Whether it has a command, or survivors of one.
     pub fn is_busy(&self) -> bool {
         self.assigned
+    }
+
+    /// Whether it waits for a command.
+    pub fn is_spare(&self) -> bool {
+        !self.assigned && !self.dismissed
     }
 
     /// Whether its command has not ended.
@@ -93,9 +100,13 @@ impl Charge {
             ToOwnKeeper::Changed { draft, materialised } => {
                 (self.draft, self.materialised) = (Some(*draft), materialised);
             }
-            ToOwnKeeper::Recorded => self.recorded = true,
+            ToOwnKeeper::Recorded { exit } => {
+                self.recorded = true;
+                self.draft = exit.map(|exit| *exit).or(self.draft.take());
+            }
+            ToOwnKeeper::Told => self.told = true,
             ToOwnKeeper::Spare => {
-                (self.assigned, self.recorded, self.materialised) = (false, false, false);
+                (self.assigned, self.recorded, self.materialised, self.told) = (false, false, false, false);
                 (self.id, self.draft, self.ordered, self.leader) = (None, None, None, None);
             }
         }
@@ -112,7 +123,7 @@ impl Keeper {
             let _ = channel.send_json(&refused);
             return None;
         }
-        let spare = self.charges.values_mut().find(|charge| !charge.assigned && !charge.dismissed);
+        let spare = self.charges.values_mut().find(|charge| charge.is_spare());
         let Some(spare) = spare else { return self.fork_charge(Some((id, channel))) };
         (spare.assigned, spare.id) = (true, Some(id));
         crash::point("keeper.assigning");
@@ -148,7 +159,8 @@ impl Keeper {
 
     /// One spare is kept ready while a resident owner is there.
     pub(super) fn keep_a_spare(&mut self) -> Option<Child> {
-        let spare = self.charges.values().any(|charge| !charge.assigned && !charge.dismissed);
+        self.dismiss_spares(1);
+        let spare = self.charges.values().any(Charge::is_spare);
         if spare || self.owner.is_none() || self.closing.is_some() || self.closed {
             return None;
         }
@@ -269,6 +281,7 @@ impl Keeper {
             self.vacant.push(Vacant {
                 draft,
                 materialised: charge.materialised,
+                told: charge.told,
                 supervisor: charge.pid,
                 own_child: charge.own_child,
                 ordered: charge.ordered,
@@ -278,9 +291,9 @@ impl Keeper {
         }
     }
 
-    /// Sends the spares home; they are reaped before the keeper leaves.
-    pub(super) fn dismiss_spares(&mut self) {
-        for charge in self.charges.values_mut().filter(|charge| !charge.assigned && !charge.dismissed) {
+    /// Sends the spares home but so many; they are reaped before the keeper leaves.
+    pub(super) fn dismiss_spares(&mut self, kept: usize) {
+        for charge in self.charges.values_mut().filter(|charge| charge.is_spare()).skip(kept) {
             charge.dismissed = true;
             let _ = charge.link.send_json(&FromOwnKeeper::Quit);
         }

@@ -28,6 +28,8 @@ pub struct Vacant {
     pub draft: ExitRecord,
     /// Whether it has records.
     pub materialised: bool,
+    /// Whether its caller has shown its end, so that it needs no records to be told from.
+    pub told: bool,
     /// The pid that the supervisor had.
     pub supervisor: u32,
     /// Whether the leader and its descendants fell to this process.
@@ -51,11 +53,13 @@ impl Vacant {
     fn end(&self) -> End {
         let fact = self.fact;
         match &self.draft.end {
-            End::Stopped { by, .. } => return End::Stopped { by: by.clone(), fact },
-            End::TimedOut { clock, .. } => return End::TimedOut { clock: *clock, fact },
-            End::Limit { resource, .. } => return End::Limit { resource: *resource, fact },
-            End::Abandoned { .. } => return End::Abandoned { fact },
-            End::Exited { .. } | End::Signaled { .. } | End::SpawnFailed { .. } | End::Lost | End::Interrupted => {}
+            End::Stopped { by, fact: told } => return End::Stopped { by: by.clone(), fact: told.or(fact) },
+            End::TimedOut { clock, fact: told } => return End::TimedOut { clock: *clock, fact: told.or(fact) },
+            End::Limit { resource, fact: told } => return End::Limit { resource: *resource, fact: told.or(fact) },
+            End::Abandoned { fact: told } => return End::Abandoned { fact: told.or(fact) },
+            // Its supervisor knew it already, and may have told it.
+            known @ (End::Exited { .. } | End::Signaled { .. } | End::SpawnFailed { .. }) => return known.clone(),
+            End::Lost | End::Interrupted => {}
         }
         match (self.ordered.as_deref(), fact) {
             (Some(BY_SESSION_END), fact) => End::Abandoned { fact },
@@ -69,8 +73,10 @@ impl Vacant {
     fn final_record(&self) -> ExitRecord {
         let mut exit = self.draft.clone();
         exit.end = self.end();
-        exit.ended_at_ms = clock::unix_ms();
-        exit.duration_ms = exit.ended_at_ms.saturating_sub(exit.started_at_ms);
+        if exit.ended_at_ms == 0 {
+            exit.ended_at_ms = clock::unix_ms();
+            exit.duration_ms = exit.ended_at_ms.saturating_sub(exit.started_at_ms);
+        }
         exit.recorded_by = "keeper".to_owned();
         exit.demoted = true;
         exit.demoted_at_ms.get_or_insert(exit.ended_at_ms);
@@ -200,6 +206,9 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
     // Its supervisor may have put its directory in place and died before it could say so.
     let found = session.command(exit.id).map_err(tell)?;
     let Some(dir) = found else {
+        if vacant.told {
+            return Ok(());
+        }
         if vacant.materialised {
             return Err("its directory is gone".into());
         }

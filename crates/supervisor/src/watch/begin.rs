@@ -277,7 +277,12 @@ fn part(post: &mut Post, mut clients: Clients, caller: u32) {
     loop {
         clients.settle(&post.poll);
         let Some(client) = clients.get(caller) else { return };
-        let answered = matches!(client.channel.receive(), Ok(Some(_)) | Err(_)) || client.channel.is_eof();
+        let heard = client.channel.receive();
+        if matches!(heard, Ok(Some(_))) {
+            // One that is gone needs no answer.
+            let _ = client.channel.send_json(&FromSupervisor::Heard);
+        }
+        let answered = matches!(heard, Ok(Some(_)) | Err(_)) || client.channel.is_eof();
         let left = until.saturating_sub(clock::monotonic());
         if answered || left.is_zero() {
             clients.remove(&post.poll, caller);

@@ -43,7 +43,9 @@ impl Watch<'_> {
         }
         crash::point("supervisor.exit-written");
         self.exit = Some(exit.clone());
-        self.post.tell_keeper(&ToOwnKeeper::Recorded, None);
+        // What is told next must be what the keeper says too, should this process die over it.
+        let unwritten = self.records.is_none().then(|| Box::new(exit.clone()));
+        self.post.tell_keeper(&ToOwnKeeper::Recorded { exit: unwritten }, None);
         crash::point("supervisor.telling");
         self.tell_end(exit);
         crash::point("supervisor.told");

@@ -62,7 +62,13 @@ impl Watch<'_> {
     fn answer(&mut self, number: u32, message: ToSupervisor) {
         match message {
             ToSupervisor::Demote => self.step(Event::Demote(DemotedBy::Asked)),
-            ToSupervisor::Told => self.told |= self.caller == Some(number) && self.exit.is_some(),
+            ToSupervisor::Told if self.caller == Some(number) && self.exit.is_some() => {
+                self.told = true;
+                // The keeper first: if this process dies in between, the caller finds nothing left to be told.
+                self.post.tell_keeper(&ToOwnKeeper::Told, None);
+                self.clients.say(number, &FromSupervisor::Heard);
+            }
+            ToSupervisor::Told => {}
             ToSupervisor::Stop { by, grace_ms, signal } => self.stop(number, by, grace_ms, signal),
             ToSupervisor::Signal { signal } => {
                 let refused = self.send_signal(signal);
@@ -318,8 +324,9 @@ impl Watch<'_> {
         self.post.link = Some(channel);
         self.kept_again();
         self.introduce();
-        if self.exit.is_some() {
-            self.post.tell_keeper(&ToOwnKeeper::Recorded, None);
+        if let Some(exit) = &self.exit {
+            let unwritten = self.records.is_none().then(|| Box::new(exit.clone()));
+            self.post.tell_keeper(&ToOwnKeeper::Recorded { exit: unwritten }, None);
         }
     }
 }

@@ -51,7 +51,7 @@ impl Cast {
     pub fn of(world: &World) -> Cast {
         let all = world.processes();
         let watchers: Vec<&Proc> =
-            all.iter().filter(|one| proc::command_line(one.pid).starts_with("outlast-keeper")).collect();
+            all.iter().filter(|one| ["outlast-keeper", "outlast-super"].contains(&one.name.as_str())).collect();
         let is_keeper = |pid: i32| watchers.iter().any(|one| one.pid == pid && one.name == "outlast-keeper");
         // A supervisor gets its name a moment after its birth; until then its parent tells.
         let (supervisors, keepers): (Vec<Proc>, Vec<Proc>) = watchers
