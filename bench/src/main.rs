@@ -89,6 +89,7 @@ impl Settings {
         if let Err(left) = place.finish() {
             report.fail("the end", &*left);
         }
+        report.machine.look_again()?;
         let keys = ["date", "rustc", "commit"].map(|key| (key.to_owned(), self.keys.get(key).cloned()));
         let page = page::Page { report: &report, keys: &keys, dir };
         say(&page.table());

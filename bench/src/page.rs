@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::machine::BUSY;
 use crate::report::{Bound, Report, Row, Unit};
 
 /// What stands above the tables of the page.
@@ -55,7 +56,7 @@ impl Page<'_> {
             push(&mut text, &format!("{:<72} {:>10}  {}", row.what, row.measured(), verdict(row)));
             push(&mut text, &format!("    {}", row.figures));
         }
-        for line in self.missing() {
+        for line in self.missing().into_iter().chain(self.busy()) {
             push(&mut text, &line);
         }
         text
@@ -67,6 +68,9 @@ impl Page<'_> {
         text.push_str("\n## What it ran on\n\n| | |\n| --- | --- |\n");
         for (key, value) in self.facts() {
             push(&mut text, &format!("| {key} | {value} |"));
+        }
+        if let Some(line) = self.busy() {
+            push(&mut text, &format!("\n**{line}**"));
         }
         let (bound, free): (Vec<&Row>, Vec<&Row>) = self.report.rows.iter().partition(|row| row.bound.is_some());
         text.push_str("\n## Bounds\n\n| what | measured | bound | | figures |\n| --- | --- | --- | --- | --- |\n");
@@ -113,6 +117,13 @@ impl Page<'_> {
         let keys = self.keys.iter().filter_map(|(key, value)| Some((key.clone(), value.clone()?)));
         let machine = self.report.machine.facts().map(|(key, value)| (key.to_owned(), value));
         keys.chain(machine).chain(self.report.versions.iter().cloned()).collect()
+    }
+
+    fn busy(&self) -> Option<String> {
+        self.report
+            .machine
+            .was_busy()
+            .then(|| format!("Others used more than {:.0} % of the processors: these figures say little.", BUSY * 1e2))
     }
 
     fn missing(&self) -> Vec<String> {

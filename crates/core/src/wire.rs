@@ -10,8 +10,10 @@ use crate::record::{ClosedRecord, ExitRecord, OutputState, Phase, ProcessMark, S
 use crate::request::Request;
 
 /// The name under which the binary is started to become a keeper: `argv[0]`, told before arguments are
-/// parsed. The supervisors that are forked from it keep it on their command line.
+/// parsed. It is the keeper's own name too (proc(5), comm), however it came to be.
 pub const KEEPER_NAME: &str = "outlast-keeper";
+/// The name of a supervisor (comm).
+pub const SUPERVISOR_NAME: &str = "outlast-super";
 
 /// A front end to the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,12 @@
 //! Processes that commands left and nobody watches any more, because keeper and supervisor were killed.
 
 use outlast_core::id::{CommandId, SessionId};
+use outlast_core::wire::{KEEPER_NAME, SUPERVISOR_NAME};
 
 use crate::proc::{self, ProcError, Stat};
 
 /// The names that keepers and supervisors give themselves.
-const WATCHERS: [&str; 2] = ["outlast-keeper", "outlast-super"];
+const WATCHERS: [&str; 2] = [KEEPER_NAME, SUPERVISOR_NAME];
 
 /// A process that a command left.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -68,6 +68,7 @@ pub(crate) struct Keepers<'a> {
     dir: &'a Dir,
     until: Instant,
     watch: Option<Watch>,
+    met: Option<u32>,
     next: Next,
 }
 
@@ -81,7 +82,7 @@ enum Next {
 impl<'a> Keepers<'a> {
     /// The keepers of this directory from now on.
     pub(crate) fn of(birth: Birth, dir: &'a Dir) -> Self {
-        Keepers { birth, dir, until: Instant::now() + KEEPER_BOUND, watch: None, next: Next::Door }
+        Keepers { birth, dir, until: Instant::now() + KEEPER_BOUND, watch: None, met: None, next: Next::Door }
     }
 
     /// The next connection to try, after the last one turned out to be none.
@@ -91,6 +92,7 @@ impl<'a> Keepers<'a> {
                 Next::Door => {
                     self.next = Next::Fresh;
                     if let Some(living) = Link::connect(self.dir, name::KEEPER_DOOR)? {
+                        self.met = Some(living.peer_pid());
                         return Ok(living);
                     }
                 }
@@ -118,10 +120,16 @@ impl<'a> Keepers<'a> {
     pub(crate) async fn within<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         match tokio::time::timeout_at(self.until, future).await {
             Ok(result) => result,
-            Err(_) => Err(Error::Unreachable(format!(
-                "no keeper answers for {}; `outlast doctor` tells which process holds its lock",
-                self.dir.path().display()
-            ))),
+            Err(_) => {
+                let dir = self.dir.path().display();
+                Err(Error::Unreachable(match self.met {
+                    Some(pid) => format!(
+                        "the keeper of {dir}, process {pid}, does not answer; if it is stopped let it go on (kill -CONT \
+                         {pid}), `outlast doctor` tells its state"
+                    ),
+                    None => format!("no keeper answers for {dir}; `outlast doctor` tells which process holds its lock"),
+                }))
+            }
         }
     }
 }

@@ -140,7 +140,7 @@ impl Keeper {
     }
 
     /// In the child: everything but the context belongs to the parent and is forgotten, not dropped, so
-    /// that neither its memory is touched nor its descriptors are used.
+    /// that its memory stays shared; the descriptors are closed by number (`serve`).
     fn be_born(self, (link, first): (Channel, Option<Channel>)) -> Newborn {
         let Keeper { context, poll, signals, door, visitors, charges, anchor, vacant, finished, closing, .. } = self;
         let open_files = self.open_files;

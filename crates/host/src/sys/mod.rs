@@ -9,6 +9,7 @@ pub mod prctl;
 pub mod spawn;
 pub mod fork;
 pub mod descriptors;
+pub mod memory;
 
 use rustix::io::Errno;
 

@@ -6,7 +6,7 @@ use outlast::core::record::Phase;
 use outlast::{SessionOptions, StopOptions, Told, Via, WaitOptions};
 
 use crate::lost::{signal, supervisor};
-use crate::world::{World, config, in_world, start};
+use crate::world::{World, adopted, config, in_world, start};
 
 /// Covers: M7, J2
 #[test]
@@ -25,7 +25,7 @@ fn m7_a_new_owner_adopts_everything_but_what_does_not_answer() {
         drop((session, commands, ended));
 
         let other = outlast::Runtime::open(config(&world.state_dir)).expect("a runtime");
-        let adopted = other.adopt_session(&id).await.expect("an adoption");
+        let adopted = adopted(&other, &id).await;
         let listed = adopted.list(true).await.expect("a list");
         assert_eq!(listed.iter().map(|one| one.id).collect::<Vec<_>>(), ids);
         let aliases: Vec<_> = listed.iter().map(|one| one.alias.expect("an alias").to_string()).collect();

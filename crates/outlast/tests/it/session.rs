@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast::core::record::{Ownership, Phase};
 use outlast::{Anchor, END_BOUND, Error, ErrorKind, Outcome, SessionOptions, StopOptions, WaitOptions};
 
-use crate::world::{SOON, World, config, finished, in_world, nothing_left, soon, start};
+use crate::world::{SOON, World, adopted, config, finished, in_world, nothing_left, soon, start};
 
 /// Covers: J3, A14
 #[test]
@@ -64,7 +64,7 @@ fn s3_the_last_handle_frees_the_owner_lock() {
         assert!(other.adopt_session(&id).await.is_err());
         let command = start(&world, &second, "exec sleep 60").await;
         drop((second, command));
-        let adopted = other.adopt_session(&id).await.expect("an adoption");
+        let adopted = adopted(&other, &id).await;
         assert!(adopted.summary().await.expect("a summary").owned);
         let listed = adopted.list(false).await.expect("a list");
         assert_eq!(listed.iter().map(|one| one.phase).collect::<Vec<_>>(), [Phase::Running]);

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use outlast::core::id::SessionId;
 use outlast::{Command, Config, Finished, Outcome, RunRequest, Runtime, Session, SessionOptions};
 
 /// How long anything that should happen soon may take.
@@ -80,6 +81,18 @@ impl World {
         let env = env.map(|(key, value)| (OsString::from(key), OsString::from(value)));
         RunRequest::new(["sh", "-c", line], &self.work_dir, env)
     }
+}
+
+/// Becomes the owner of a session whose owner is gone. Where the tests are threads of one process, a child
+/// that another test is starting at this moment holds the lock with its copies until its exec.
+pub async fn adopted(runtime: &Runtime, id: &SessionId) -> Session {
+    let mut session = None;
+    soon("the owner's lock is free", async || {
+        session = runtime.adopt_session(id).await.ok();
+        session.is_some()
+    })
+    .await;
+    session.expect("just adopted")
 }
 
 /// Starts a shell line in the background.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outlast_core::id::SessionId;
 use outlast_core::record::SessionRecord;
-use outlast_core::wire::{FromKeeper, KEEPER_NAME};
+use outlast_core::wire::{FromKeeper, KEEPER_NAME, SUPERVISOR_NAME};
 use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::frame::Channel;
@@ -115,7 +115,7 @@ fn serve(keeper: Keeper) -> Result<(), String> {
     keep.extend(context.dir().into_iter().flat_map(SessionDir::descriptors));
     descriptors::close_all_but(&mut keep);
     descriptors::restore_open_files(open_files);
-    let _ = outlast_host::sys::prctl::set_name("outlast-super");
+    let _ = outlast_host::sys::prctl::set_name(SUPERVISOR_NAME);
     Post::take(context, link)?.serve(first);
     Ok(())
 }

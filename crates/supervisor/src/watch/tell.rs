@@ -10,6 +10,7 @@ use outlast_core::wire::{DemotedBy, FromSupervisor, ToOwnKeeper};
 use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::store::trace;
+use outlast_host::sys::memory;
 
 use super::begin::draft;
 use super::{DOOR, Watch};
@@ -107,6 +108,8 @@ impl Watch<'_> {
         self.tell_draft();
         crash::point("supervisor.demoted");
         let Some(records) = &self.records else { return };
+        // It waits from here on, maybe for days.
+        memory::trim();
         let told = FromSupervisor::Demoted { alias: records.alias, at_ms, by, errors: self.all_errors() };
         self.say_caller(&told);
     }

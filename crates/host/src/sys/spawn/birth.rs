@@ -13,8 +13,9 @@ use rustix::io::Errno;
 pub(super) unsafe fn clone3(args: &mut [u64], size: usize, prepared: &Prepared<'_>) -> Result<u32, Errno> {
     const CLONE_VM: u64 = 0x100;
     const CLONE_VFORK: u64 = 0x4000;
-    /// In units of 16 bytes, so that the top is aligned as the System V ABI wants it.
-    const STACK: usize = 4096;
+    /// In units of 16 bytes, so that the top is aligned as the System V ABI wants it. Large enough for the
+    /// allocator to map it apart and unmap it again (mallopt(3), M_MMAP_THRESHOLD).
+    const STACK: usize = 16_384;
 
     extern "C" fn enter(prepared: *const Prepared<'_>) -> ! {
         // SAFETY: the parent waits in the kernel until this child has its own memory or is gone, so what it
