@@ -22,6 +22,7 @@ use outlast_host::sys::{descriptors, prctl, signals};
 use outlast_host::{clock, mark};
 use rustix::process::{Rlimit, Signal};
 
+use crate::LOOK_AGAIN;
 use crate::context::Context;
 use crate::poll::{Interest, Poll};
 use charges::Charge;
@@ -64,6 +65,7 @@ pub struct Keeper {
     next: u32,
     owner: Option<u32>,
     anchor: Option<OwnedFd>,
+    anchor_again_at: Option<Duration>,
     owner_gone_at: Option<Duration>,
     idle_until: Option<Duration>,
     vacant: Vec<Vacant>,
@@ -106,6 +108,7 @@ impl Keeper {
             next: 0,
             owner: None,
             anchor: None,
+            anchor_again_at: None,
             owner_gone_at: None,
             idle_until: None,
             vacant: Vec::new(),
@@ -177,7 +180,7 @@ impl Keeper {
     fn deadline(&self) -> Option<Duration> {
         let sweep = (self.strays_left || !self.vacant.is_empty()).then(|| clock::monotonic() + SWEEP_PAUSE);
         let closing = self.closing.as_ref().map(Closing::until);
-        [sweep, closing, self.owner_gone_at, self.idle_until].into_iter().flatten().min()
+        [sweep, closing, self.owner_gone_at, self.idle_until, self.anchor_again_at].into_iter().flatten().min()
     }
 
     fn take_signals(&mut self) {
@@ -189,9 +192,11 @@ impl Keeper {
 
     fn watch_anchor(&mut self) {
         let Some(anchor) = self.context.anchor().cloned() else { return };
-        match mark::open(&anchor).ok().flatten() {
-            Some(fd) if self.poll.add(&fd, ANCHOR, Interest::Read).is_ok() => self.anchor = Some(fd),
-            Some(_) | None => self.anchor_gone(),
+        match mark::open(&anchor) {
+            Ok(Some(fd)) if self.poll.add(&fd, ANCHOR, Interest::Read).is_ok() => self.anchor = Some(fd),
+            Ok(None) => self.anchor_gone(),
+            // Not to know is not to know that it is gone: it is looked for again.
+            Ok(Some(_)) | Err(_) => self.anchor_again_at = Some(clock::monotonic() + LOOK_AGAIN),
         }
     }
 
@@ -213,6 +218,9 @@ impl Keeper {
     }
 
     fn owner_tick(&mut self) {
+        if self.anchor_again_at.take_if(|at| clock::monotonic() >= *at).is_some() {
+            self.watch_anchor();
+        }
         if self.owner_gone_at.take_if(|at| clock::monotonic() >= *at).is_some() {
             self.order_stop(BY_OWNER_GONE, false);
         }

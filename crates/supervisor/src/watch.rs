@@ -53,6 +53,8 @@ pub struct Post {
     signals: OwnedFd,
     me: ProcessMark,
     cage: Option<Cage>,
+    /// Whether something waits for room in the socket to the keeper.
+    link_waits: bool,
 }
 
 impl Post {
@@ -67,7 +69,7 @@ impl Post {
         poll.add(&signals, SIGNALS, Interest::Read).map_err(tell)?;
         poll.add(&link, LINK, Interest::Read).map_err(tell)?;
         let cage = Cage::make(context.cgroups.as_ref());
-        Ok(Post { context, link: Some(link), poll, signals, me: own_mark(), cage })
+        Ok(Post { context, link: Some(link), poll, signals, me: own_mark(), cage, link_waits: false })
     }
 
     /// Serves commands until the keeper needs this supervisor no more.
@@ -109,6 +111,7 @@ impl Post {
 
     /// The keeper's next message and the channel that rides on it. A keeper that is gone is forgotten.
     fn next_from_keeper(&mut self) -> Option<(FromOwnKeeper, Option<Channel>)> {
+        self.settle_link();
         let link = self.link.as_mut()?;
         match link.receive() {
             Ok(Some(mut frame)) => {
@@ -127,6 +130,7 @@ impl Post {
         if let Some(link) = self.link.take() {
             let _ = self.poll.remove(&link);
         }
+        self.link_waits = false;
         None
     }
 
@@ -136,6 +140,23 @@ impl Post {
             && link.send_json_with(what, leader.into_iter().collect()).is_err()
         {
             self.lose_keeper::<()>();
+        }
+        self.settle_link();
+    }
+
+    /// Sends what waits for the keeper, and watches for room while something still waits: a long command line
+    /// does not fit into the socket at once.
+    fn settle_link(&mut self) {
+        let Some(link) = &mut self.link else { return };
+        let Ok(sent) = link.flush() else {
+            self.lose_keeper::<()>();
+            return;
+        };
+        if sent == self.link_waits {
+            let interest = if sent { Interest::Read } else { Interest::Both };
+            if self.poll.set(&*link, LINK, interest).is_ok() {
+                self.link_waits = !sent;
+            }
         }
     }
 }
@@ -218,7 +239,8 @@ impl Watch<'_> {
     fn timeout(&mut self) -> Option<Duration> {
         let sample = self.sampler.as_ref().filter(|_| !self.reaped).map(|sampler| sampler.next_at);
         let stops = self.stop_deadline();
-        let orphan = self.orphan.as_ref().and_then(|orphan| orphan.give_up_at);
+        let orphan =
+            self.orphan.as_ref().and_then(|orphan| [orphan.give_up_at, orphan.again_at].into_iter().flatten().min());
         let next = [self.life.deadline(), sample, stops, orphan].into_iter().flatten().min()?;
         Some(next.saturating_sub(clock::monotonic()))
     }

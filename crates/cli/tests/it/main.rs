@@ -5,6 +5,7 @@ mod support;
 
 mod command_line;
 mod real_programs;
+mod watchers;
 
 mod kills;
 

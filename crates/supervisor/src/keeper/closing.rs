@@ -74,20 +74,25 @@ impl Keeper {
             return;
         }
         let Some(closing) = self.closing.take() else { return };
-        self.closed = true;
         let report = self.report(&closing);
         crash::point("keeper.closed");
+        // An end that could not be recorded has not happened: it can be asked for again.
+        self.closed = report.is_ok();
+        let answer = match report {
+            Ok(report) => FromKeeper::Closed { report: Box::new(report) },
+            Err(reason) => FromKeeper::Failed { reason },
+        };
         for number in closing.visitors {
-            self.say(number, &FromKeeper::Closed { report: Box::new(report.clone()) });
+            self.say(number, &answer);
         }
     }
 
-    fn report(&mut self, closing: &Closing) -> ClosedRecord {
+    fn report(&mut self, closing: &Closing) -> Result<ClosedRecord, String> {
         let Some((session, record)) = self.context.session.clone() else {
-            return self.closed_record(closing, Vec::new());
+            return Ok(self.closed_record(closing, Vec::new()));
         };
         if let Ok(Some(closed)) = session.closed() {
-            return closed.record;
+            return Ok(closed.record);
         }
         let unwinding: Vec<_> = self
             .charges
@@ -107,13 +112,17 @@ impl Keeper {
         let report = self.closed_record(closing, commands);
         crash::point("keeper.closing");
         // Ending twice is the same as once: the first report stands.
-        let _ = session.write_closed(&report);
+        if let Err(error) = session.write_closed(&report)
+            && !error.is_taken()
+        {
+            return Err(format!("its commands were ended, and that cannot be recorded: {error}; then end it again"));
+        }
         for command in report.commands.iter().filter(|command| command.state != "detached") {
             let line = abandoned_line(&report, command, &record.start_event);
             // The report is in closed.json; the trace is for people.
             let _ = trace::append(session.dir(), &line, record.durability);
         }
-        report
+        Ok(report)
     }
 
     fn closed_record(&self, closing: &Closing, commands: Vec<Discarded>) -> ClosedRecord {

@@ -8,6 +8,7 @@ use outlast_core::record::{LINGER_MS, Ownership, ProcessMark};
 use outlast_host::{clock, mark};
 
 use super::{ANCHOR, OWNER, Watch};
+use crate::LOOK_AGAIN;
 use crate::poll::Interest;
 
 /// What is watched in the keeper's place.
@@ -17,7 +18,12 @@ pub struct Orphan {
     owner: Option<OwnedFd>,
     /// When the wait for a new owner is over.
     pub give_up_at: Option<Duration>,
+    /// When a process that could not be watched is looked for again.
+    pub again_at: Option<Duration>,
 }
+
+/// The machine has no descriptor or memory to watch a process with.
+struct Unwatchable;
 
 impl Watch<'_> {
     /// The keeper is gone: its watch falls to this process. Records are made, so that a new keeper finds
@@ -27,16 +33,27 @@ impl Watch<'_> {
         if self.records.is_none() && self.exit.is_none() {
             self.overflow();
         }
-        match self.post.context.anchor().cloned() {
-            Some(anchor) => match self.watch_process(&anchor, ANCHOR) {
-                Some(fd) => self.set(|orphan| orphan.anchor = Some(fd)),
-                None => self.stop_for(BY_SESSION_END, false),
-            },
-            // A session without records ends with its caller.
-            None if self.post.context.session.is_none() && self.caller.is_none() => self.stop_for(BY_OWNER_GONE, false),
-            None => {}
+        self.watch_both();
+        // A session without records ends with its caller.
+        if self.post.context.session.is_none() && self.caller.is_none() {
+            self.stop_for(BY_OWNER_GONE, false);
+        }
+    }
+
+    fn watch_both(&mut self) {
+        if let Some(anchor) = self.post.context.anchor().cloned() {
+            match self.watch_process(&anchor, ANCHOR) {
+                Ok(Some(fd)) => self.set(|orphan| orphan.anchor = Some(fd)),
+                Ok(None) => self.stop_for(BY_SESSION_END, false),
+                Err(Unwatchable) => self.look_again(),
+            }
         }
         self.watch_owner();
+    }
+
+    /// Not to know is not to know that it is gone: it is looked for again.
+    fn look_again(&mut self) {
+        self.set(|orphan| orphan.again_at = Some(clock::monotonic() + LOOK_AGAIN));
     }
 
     fn watch_owner(&mut self) {
@@ -45,9 +62,10 @@ impl Watch<'_> {
             return;
         }
         let owner = self.post.context.owner.clone();
-        match owner.and_then(|owner| self.watch_process(&owner, OWNER)) {
-            Some(fd) => self.set(|orphan| (orphan.owner, orphan.give_up_at) = (Some(fd), None)),
-            None => self.wait_for_owner(),
+        match owner.map_or(Ok(None), |owner| self.watch_process(&owner, OWNER)) {
+            Ok(Some(fd)) => self.set(|orphan| (orphan.owner, orphan.give_up_at) = (Some(fd), None)),
+            Ok(None) => self.wait_for_owner(),
+            Err(Unwatchable) => self.look_again(),
         }
     }
 
@@ -62,10 +80,11 @@ impl Watch<'_> {
         }
     }
 
-    fn watch_process(&self, process: &ProcessMark, token: u64) -> Option<OwnedFd> {
-        let fd = mark::open(process).ok().flatten()?;
-        self.post.poll.add(&fd, token, Interest::Read).ok()?;
-        Some(fd)
+    /// Watches a process; none if it is gone.
+    fn watch_process(&self, process: &ProcessMark, token: u64) -> Result<Option<OwnedFd>, Unwatchable> {
+        let Some(fd) = mark::open(process).map_err(|_| Unwatchable)? else { return Ok(None) };
+        self.post.poll.add(&fd, token, Interest::Read).map_err(|_| Unwatchable)?;
+        Ok(Some(fd))
     }
 
     /// Anchor or owner ended.
@@ -84,7 +103,14 @@ impl Watch<'_> {
     /// No new owner came in time.
     pub(super) fn orphan_tick(&mut self, now: Duration) {
         let Some(orphan) = self.orphan.as_mut() else { return };
-        if orphan.give_up_at.take_if(|at| now >= *at).is_some() {
+        let (given_up, again) =
+            (orphan.give_up_at.take_if(|at| now >= *at).is_some(), orphan.again_at.take_if(|at| now >= *at).is_some());
+        if again {
+            let known = self.orphan.take().unwrap_or_default();
+            self.orphan = Some(Orphan { give_up_at: known.give_up_at, ..Orphan::default() });
+            self.watch_both();
+        }
+        if given_up {
             self.stop_for(BY_OWNER_GONE, false);
         }
     }

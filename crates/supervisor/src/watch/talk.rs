@@ -321,7 +321,7 @@ impl Watch<'_> {
         if self.post.link.is_some() || self.post.poll.add(&channel, LINK, Interest::Read).is_err() {
             return;
         }
-        self.post.link = Some(channel);
+        (self.post.link, self.post.link_waits) = (Some(channel), false);
         self.kept_again();
         self.introduce();
         if let Some(exit) = &self.exit {
