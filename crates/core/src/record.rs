@@ -306,6 +306,41 @@ pub struct ExitRecord {
 }
 
 impl ExitRecord {
+    /// The record of a command of which nothing is known yet but what was asked.
+    pub fn draft(request: &Request, program: &OsText) -> Self {
+        ExitRecord {
+            schema: schema::EXIT.to_owned(),
+            id: request.id,
+            session: request.session,
+            alias: None,
+            kind: "process".to_owned(),
+            label: request.label.clone(),
+            command: request.argv.clone(),
+            program: program.clone(),
+            cwd: request.cwd.clone(),
+            consumer: request.consumer.clone(),
+            trust: request.trust.clone(),
+            demoted: request.background,
+            detached: request.ttl_ms().is_some(),
+            started_at_ms: 0,
+            demoted_at_ms: None,
+            ended_at_ms: 0,
+            duration_ms: 0,
+            end: End::Lost,
+            limit: None,
+            errors: Vec::new(),
+            output: OutputState::default(),
+            tail: None,
+            survivors: Vec::new(),
+            survivors_policy: request.survivors,
+            limits_kept_by: None,
+            containment: "subreaper".to_owned(),
+            recorded_by: "supervisor".to_owned(),
+            leader: None,
+            cap: request.cap,
+        }
+    }
+
     /// The last bytes of the output, where the log could not be written.
     pub fn kept_tail(&self) -> Option<Vec<u8>> {
         self.tail.as_deref().and_then(from_hex)

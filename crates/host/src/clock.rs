@@ -1,6 +1,8 @@
 //! The clocks: of the day, of timers, and of the machine's boot.
 
+use crate::proc::ProcError;
 use outlast_core::record::ProcessMark;
+use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -22,13 +24,23 @@ pub fn since_boot() -> Duration {
     duration(clock_gettime(ClockId::Boottime))
 }
 
-/// The id that the kernel drew at this boot (`random(4)`); empty where `/proc` does not tell it.
-pub fn boot_id() -> &'static str {
+/// The id that the kernel drew at this boot (`random(4)`).
+///
+/// An error where it cannot be read now: without it no mark can be compared, and nothing can be said to be gone.
+pub fn boot_id() -> Result<&'static str, ProcError> {
+    const PATH: &str = "/proc/sys/kernel/random/boot_id";
     static ID: OnceLock<String> = OnceLock::new();
-    ID.get_or_init(|| {
-        let read = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
-        read.map(|id| id.trim().to_owned()).unwrap_or_default()
-    })
+    if let Some(id) = ID.get() {
+        return Ok(id);
+    }
+    let failed = |errno| ProcError { path: PATH.to_owned(), errno };
+    let text =
+        std::fs::read_to_string(PATH).map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+    let id = text.trim();
+    if id.is_empty() {
+        return Err(failed(Errno::ILSEQ));
+    }
+    Ok(ID.get_or_init(|| id.to_owned()))
 }
 
 /// How many of the ticks in `/proc/PID/stat` are a second.
@@ -67,7 +79,7 @@ mod tests {
 
     #[test]
     fn boot_id_is_a_uuid() {
-        assert_eq!(boot_id().len(), 36);
+        assert_eq!(boot_id().expect("readable").len(), 36);
         let awake = monotonic();
         assert!(since_boot() >= awake);
     }

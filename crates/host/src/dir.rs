@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{self, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 mod error;
@@ -23,6 +23,10 @@ pub use error::{FileCause, FileError};
 pub const DIR_MODE: u32 = 0o700;
 /// Mode of every file and socket that outlast makes.
 pub const FILE_MODE: u32 = 0o600;
+/// The bits of a mode that let others in.
+const LOOSE: u32 = 0o077;
+/// What a state directory is known by.
+const STATE_NAMES: [&[u8]; 2] = [b"sessions", b"by-anchor"];
 
 /// An open directory and the path by which people know it.
 ///
@@ -31,6 +35,16 @@ pub const FILE_MODE: u32 = 0o600;
 pub struct Dir {
     fd: Arc<OwnedFd>,
     label: PathBuf,
+    looser: Looser,
+}
+
+/// What becomes of the mode of a thing that is there already and is looser than it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looser {
+    /// It is tightened when it is opened.
+    Tightened,
+    /// It stays: whoever only looks changes nothing.
+    Kept,
 }
 
 /// The result of a file operation.
@@ -41,40 +55,70 @@ impl Dir {
     ///
     /// Links above it are followed, it must not be one itself. A looser mode is tightened to 0700
     /// before anything is written. Refused: a link, something else than a directory, a directory of
-    /// another user, and one with the sticky bit, which is shared by its nature (`/tmp`).
+    /// another user, one with the sticky bit, which is shared by its nature (`/tmp`), and one with a looser
+    /// mode that others may be using: that is neither empty nor a state directory.
     pub fn open_state_root(path: &Path) -> Result<Dir> {
         let (parent, name, label) = split_root(path)?;
         let parent_dir = open_parent(&parent, true)?.ok_or_else(|| FileError::os("open", parent, Errno::NOENT))?;
         make_dir(parent_dir.as_fd(), &name, &label)?;
-        Dir::open_root_in(parent_dir.as_fd(), &name, label)
+        Dir::open_root_in(parent_dir.as_fd(), &name, label, Looser::Tightened)
     }
 
-    /// Opens the state directory if it exists, by the same rules, and makes nothing.
+    /// Opens the state directory if it exists, by the same rules, and makes nothing. No mode of anything
+    /// beneath it is changed either, unless it is made or written there.
     pub fn find_state_root(path: &Path) -> Result<Option<Dir>> {
         let (parent, name, label) = split_root(path)?;
         let Some(parent_dir) = open_parent(&parent, false)? else { return Ok(None) };
-        if_there(Dir::open_root_in(parent_dir.as_fd(), &name, label))
+        if_there(Dir::open_root_in(parent_dir.as_fd(), &name, label, Looser::Kept))
     }
 
-    fn open_root_in(parent: BorrowedFd<'_>, name: &str, label: PathBuf) -> Result<Dir> {
+    fn open_root_in(parent: BorrowedFd<'_>, name: &str, label: PathBuf, looser: Looser) -> Result<Dir> {
         let stat = fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|e| FileError::os("open", &label, e))?;
         if FileType::from_raw_mode(stat.st_mode).is_dir() && stat.st_mode & 0o1000 != 0 {
             let why = "it is a shared directory (sticky bit); name a directory of your own";
             return Err(FileError::refused("open", label, why));
         }
-        Dir::open_in(parent, name, label)
+        let (root, stat) = Dir::open_untouched(parent, name, label, looser)?;
+        if looser == Looser::Tightened && stat.st_mode & LOOSE != 0 {
+            root.check_may_be_tightened()?;
+            root.tighten(&stat)?;
+        }
+        Ok(root)
     }
 
-    fn open_in(parent: BorrowedFd<'_>, name: &str, label: PathBuf) -> Result<Dir> {
+    /// A directory that others may be using must not be closed to them.
+    fn check_may_be_tightened(&self) -> Result<()> {
+        let (mut empty, mut ours) = (true, false);
+        self.each_name(|name| {
+            empty = false;
+            ours |= STATE_NAMES.contains(&name.to_bytes());
+        })?;
+        if empty || ours {
+            return Ok(());
+        }
+        let why = "it is neither empty nor a state directory of outlast; choose another";
+        Err(FileError::refused("use", &self.label, why))
+    }
+
+    fn open_in(parent: BorrowedFd<'_>, name: &str, label: PathBuf, looser: Looser) -> Result<Dir> {
+        let (dir, stat) = Dir::open_untouched(parent, name, label, looser)?;
+        if looser == Looser::Tightened && stat.st_mode & LOOSE != 0 {
+            dir.tighten(&stat)?;
+        }
+        Ok(dir)
+    }
+
+    fn open_untouched(parent: BorrowedFd<'_>, name: &str, label: PathBuf, looser: Looser) -> Result<(Dir, Stat)> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = fs::openat(parent, name, flags, Mode::empty()).map_err(|e| explain_open(parent, name, &label, e))?;
         let stat = fs::fstat(&fd).map_err(|e| FileError::os("look at", &label, e))?;
         check_owner(&stat, &label)?;
-        if stat.st_mode & 0o077 != 0 {
-            fs::fchmod(&fd, Mode::from_raw_mode(stat.st_mode & DIR_MODE))
-                .map_err(|e| FileError::os("tighten", &label, e))?;
-        }
-        Ok(Dir { fd: Arc::new(fd), label })
+        Ok((Dir { fd: Arc::new(fd), label, looser }, stat))
+    }
+
+    fn tighten(&self, stat: &Stat) -> Result<()> {
+        fs::fchmod(self, Mode::from_raw_mode(stat.st_mode & DIR_MODE))
+            .map_err(|e| FileError::os("tighten", &self.label, e))
     }
 
     /// The path by which people know this directory. Absolute.
@@ -84,7 +128,7 @@ impl Dir {
 
     /// The same open directory under the path that it will have for people.
     pub fn known_as(self, label: PathBuf) -> Dir {
-        Dir { fd: self.fd, label }
+        Dir { label, ..self }
     }
 
     /// The path by which people know `name` in this directory.
@@ -95,7 +139,7 @@ impl Dir {
     /// Opens a directory in this one; a looser mode is tightened.
     pub fn sub(&self, name: &str) -> Result<Dir> {
         self.check_name("open", name)?;
-        Dir::open_in(self.as_fd(), name, self.path_of(name))
+        Dir::open_in(self.as_fd(), name, self.path_of(name), self.looser)
     }
 
     /// Opens a directory in this one and makes it if it is not there. Mode 0700 under any umask.
@@ -153,8 +197,10 @@ impl Dir {
         }
         check_owner(&stat, &label)?;
         // A file that may be new gets back what the umask took; any other only loses what is too loose.
-        let mode = if flags.contains(OFlags::CREATE) { FILE_MODE } else { stat.st_mode & FILE_MODE };
-        if stat.st_mode & 0o7777 != mode {
+        let may_be_new = flags.contains(OFlags::CREATE);
+        let mode = if may_be_new { FILE_MODE } else { stat.st_mode & FILE_MODE };
+        let only_looks = !may_be_new && self.looser == Looser::Kept;
+        if stat.st_mode & 0o7777 != mode && !only_looks {
             fs::fchmod(&fd, Mode::from_raw_mode(mode)).map_err(|e| FileError::os("tighten", &label, e))?;
         }
         Ok(File::from(fd))
@@ -175,6 +221,12 @@ impl Dir {
     /// Reads a whole file as [`Dir::read`] does; `None` if it does not exist.
     pub fn read_if_there(&self, name: &str, max: u64) -> Result<Option<Vec<u8>>> {
         if_there(self.read(name, max))
+    }
+
+    /// An error if nothing can be written in this directory: the file system is read-only, or the mode forbids it.
+    pub fn check_writable(&self) -> Result<()> {
+        fs::accessat(self, c".", Access::WRITE_OK, AtFlags::EACCESS)
+            .map_err(|e| FileError::os("write in", &self.label, e))
     }
 
     /// True if there is something of that name, whatever it is.
@@ -239,7 +291,7 @@ impl Dir {
                     let failed = |e| FileError::os("remove", &label, e);
                     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                     let fd = fs::openat(self, &name, flags, Mode::empty()).map_err(failed)?;
-                    Dir { fd: Arc::new(fd), label: label.clone() }.clear()?;
+                    Dir { fd: Arc::new(fd), label: label.clone(), looser: self.looser }.clear()?;
                     fs::unlinkat(self, &name, AtFlags::REMOVEDIR).map_err(failed)?;
                 }
                 Err(e) => return Err(FileError::os("remove", label, e)),

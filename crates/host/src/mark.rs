@@ -21,6 +21,12 @@ pub enum MarkError {
         /// The kernel's reason.
         errno: Errno,
     },
+    /// The mark does not say in which boot its process ran, so it is of no process that could be found again.
+    #[error("the mark of pid {pid} names no boot, so that nothing can be said of its process")]
+    NoBoot {
+        /// The process.
+        pid: u32,
+    },
 }
 
 /// The mark of process `pid` as it is now; nothing when there is none, or only a zombie is left of it.
@@ -45,7 +51,7 @@ pub fn mark_of_pidfd(pid: u32, pidfd: &OwnedFd) -> Result<Option<ProcessMark>, M
     Ok(Some(ProcessMark {
         pid,
         start: stat.start,
-        boot: clock::boot_id().to_owned(),
+        boot: clock::boot_id()?.to_owned(),
         handle: handle.map(|bytes| to_hex(&bytes)),
     }))
 }
@@ -68,7 +74,10 @@ pub fn is_alive(mark: &ProcessMark) -> Result<bool, MarkError> {
 /// A mark with a handle also opens a reaped process while the group that it led has a member, so that the
 /// group can still be signalled ([`pidfd::signal_group`]): [`is_alive`] says whether the process itself runs.
 pub fn open(mark: &ProcessMark) -> Result<Option<OwnedFd>, MarkError> {
-    if mark.boot != clock::boot_id() {
+    if mark.boot.is_empty() {
+        return Err(MarkError::NoBoot { pid: mark.pid });
+    }
+    if mark.boot != clock::boot_id()? {
         return Ok(None);
     }
     if let Some(handle) = mark.handle.as_deref().and_then(from_hex) {

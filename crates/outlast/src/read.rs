@@ -1,6 +1,5 @@
 //! Reading a range of the output, in bounded memory.
 
-use std::collections::VecDeque;
 use std::fs::File;
 
 use outlast_core::record::OutputState;
@@ -256,32 +255,37 @@ impl Reading {
         }
     }
 
-    /// Where the last so many lines of the range begin.
+    /// Where the last so many lines of the range begin, looked for from its end.
     fn last_lines(&mut self, lines: u64) -> Result<u64> {
-        let from = self.next;
-        if lines == 0 {
-            return Ok(self.end);
-        }
-        let wanted = usize::try_from(lines).unwrap_or(usize::MAX);
-        let mut starts = VecDeque::from([from]);
-        let mut at_start = false;
-        while let Some(piece) = self.step()? {
-            match piece {
-                Piece::Bytes { offset, bytes, .. } => {
-                    for (at, byte) in (offset..).zip(&bytes) {
-                        if at_start {
-                            starts.push_back(at);
-                            if starts.len() > wanted {
-                                starts.pop_front();
-                            }
-                        }
-                        at_start = *byte == b'\n';
-                    }
+        let (from, end) = (self.next, self.end);
+        let mut left = lines;
+        let mut to = end;
+        let mut found = if lines == 0 { Some(end) } else { None };
+        while found.is_none() && to > from {
+            let window = from.max(to.saturating_sub(STEP as u64));
+            for start in self.line_starts(window, to)?.into_iter().rev().filter(|start| *start < end) {
+                left -= 1;
+                if left == 0 {
+                    found = Some(start);
+                    break;
                 }
-                Piece::Gap { .. } => {}
+            }
+            to = window;
+        }
+        (self.next, self.end) = (from, end);
+        Ok(found.unwrap_or(from))
+    }
+
+    /// Where lines begin that follow a line break between these offsets, in order.
+    fn line_starts(&mut self, from: u64, to: u64) -> Result<Vec<u64>> {
+        (self.next, self.end) = (from, to);
+        let mut starts = Vec::new();
+        while let Some(piece) = self.step()? {
+            if let Piece::Bytes { offset, bytes, .. } = piece {
+                starts.extend((offset..).zip(&bytes).filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1));
             }
         }
-        Ok(starts.front().copied().unwrap_or(from))
+        Ok(starts)
     }
 }
 

@@ -181,37 +181,14 @@ pub(crate) fn fact_of(status: WaitStatus) -> Option<Fact> {
 
 /// The exit record of a command whose watchers are gone, as far as its request tells it.
 pub(crate) fn lost_watchers(request: &Request, end: End) -> ExitRecord {
-    let ended_at_ms = clock::unix_ms();
+    let program = request.argv.first().cloned().unwrap_or_else(|| OsText(Vec::new()));
+    let now = clock::unix_ms();
     ExitRecord {
-        schema: schema::EXIT.to_owned(),
-        id: request.id,
-        session: request.session,
-        alias: None,
-        kind: "process".to_owned(),
-        label: request.label.clone(),
-        command: request.argv.clone(),
-        program: request.argv.first().cloned().unwrap_or_else(|| OsText(Vec::new())),
-        cwd: request.cwd.clone(),
-        consumer: request.consumer.clone(),
-        trust: request.trust.clone(),
-        demoted: request.background,
-        detached: request.ttl_ms().is_some(),
-        started_at_ms: ended_at_ms,
-        demoted_at_ms: None,
-        ended_at_ms,
-        duration_ms: 0,
         end,
-        limit: None,
-        errors: Vec::new(),
-        output: OutputState::default(),
-        tail: None,
-        survivors: Vec::new(),
-        survivors_policy: request.survivors,
-        containment: "subreaper".to_owned(),
+        started_at_ms: now,
+        ended_at_ms: now,
         recorded_by: "runtime".to_owned(),
-        leader: None,
-        cap: request.cap,
-        limits_kept_by: None,
+        ..ExitRecord::draft(request, &program)
     }
 }
 

@@ -53,7 +53,7 @@ pub fn own_mark() -> ProcessMark {
     mark::own().unwrap_or_else(|_| ProcessMark {
         pid: std::process::id(),
         start: 0,
-        boot: clock::boot_id().to_owned(),
+        boot: clock::boot_id().unwrap_or_default().to_owned(),
         handle: None,
     })
 }

@@ -6,7 +6,8 @@ use crate::support::*;
 #[test]
 fn a_long_command_line_leaves_no_watcher_behind() {
     let world = world();
-    let long: Vec<String> = ["run", "--", "true"].map(String::from).into_iter().chain(vec!["z".repeat(99); 8_000]).collect();
+    let long: Vec<String> =
+        ["run", "--", "true"].map(String::from).into_iter().chain(vec!["z".repeat(99); 8_000]).collect();
     world.outlast(&long).ok();
     let session = world.session();
     world.outlast(&["session", "end", &session]).ok();

@@ -73,6 +73,26 @@ impl FileError {
         }
     }
 
+    /// True if it says nothing about what is there: it could not be looked at now (out of descriptors or memory,
+    /// a disk that fails, no permission). Such an error never means that something is absent, ended or damaged.
+    pub fn is_unknown(&self) -> bool {
+        let told = [
+            Errno::NOENT,
+            Errno::EXIST,
+            // Something else than what belongs there.
+            Errno::NOTDIR,
+            Errno::ISDIR,
+            Errno::LOOP,
+            Errno::NAMETOOLONG,
+        ];
+        self.errno().is_some_and(|errno| !told.contains(&errno)) && !self.is_unwritable()
+    }
+
+    /// True if nothing can be written there now: a full or read-only file system, or a file that is not to change.
+    pub fn is_unwritable(&self) -> bool {
+        matches!(self.errno(), Some(Errno::ROFS | Errno::NOSPC | Errno::DQUOT | Errno::PERM))
+    }
+
     /// True if the file or directory does not exist.
     pub fn is_missing(&self) -> bool {
         self.errno() == Some(Errno::NOENT)

@@ -64,7 +64,11 @@ fn look_up(state: &State, anchors: &Dir, anchor: &ProcessMark) -> Result<Option<
         return Ok(None);
     }
     // A session whose record is damaged cannot be told to be this anchor's; a new one takes over.
-    let Ok(record) = session.record() else { return Ok(None) };
+    let record = match session.record() {
+        Ok(record) => record,
+        Err(error) if error.is_unknown() => return Err(error),
+        Err(_) => return Ok(None),
+    };
     let same = record
         .anchor
         .as_ref()

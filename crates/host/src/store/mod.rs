@@ -105,6 +105,11 @@ pub(crate) fn load<T: DeserializeOwned>(dir: &Dir, name: &str, expected: &str) -
     }
     let Some(bytes) = dir.read_if_there(name, MAX_RECORD)? else { return Ok(None) };
     let damaged = |why: String| FileError::damaged("understand", dir.path_of(name), why);
+    if begins_with_schema(&bytes, expected) {
+        // Parsed once: a second key of that name would be an error.
+        let record = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+        return Ok(Some(Loaded { record, newer: false }));
+    }
     let head: Head = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
     let newer = match check_schema(&head.schema, expected) {
         SchemaCheck::Known => false,
@@ -117,6 +122,22 @@ pub(crate) fn load<T: DeserializeOwned>(dir: &Dir, name: &str, expected: &str) -
         Ok(record) => Ok(Some(Loaded { record, newer })),
         Err(_) if newer => Err(damaged(format!("a newer outlast wrote it ({}); update this one", head.schema))),
         Err(e) => Err(damaged(e.to_string())),
+    }
+}
+
+/// Whether the text begins as this version writes it: with the expected schema as its first key.
+fn begins_with_schema(bytes: &[u8], expected: &str) -> bool {
+    let rest = bytes.strip_prefix(br#"{"schema":""#).and_then(|rest| rest.strip_prefix(expected.as_bytes()));
+    rest.is_some_and(|rest| rest.starts_with(b"\""))
+}
+
+/// A record where it can be understood; none where there is none, or it is damaged or foreign. An error only where
+/// it could not be looked at now, which must never pass for its absence.
+pub fn understood<T>(loaded: Result<Option<Loaded<T>>>) -> Result<Option<T>> {
+    match loaded {
+        Ok(loaded) => Ok(loaded.map(|loaded| loaded.record)),
+        Err(error) if error.is_unknown() => Err(error),
+        Err(_) => Ok(None),
     }
 }
 

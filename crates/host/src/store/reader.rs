@@ -13,7 +13,7 @@ use outlast_core::request::LogCap;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
-use super::{Loaded, load, name};
+use super::{load, name, understood};
 use crate::dir::{Dir, FileError, Result};
 
 /// File systems free whole blocks only; the hole in a growing log ends on a multiple of this.
@@ -111,8 +111,8 @@ impl LogReader {
             // Holes first: the writer fills one only after it published the gap.
             let end_of = |gap: Option<Gap>| gap.map_or(0, |gap| gap.offset + gap.bytes);
             let before_hole = if end_of(gap) <= offset { self.before_hole(offset, count)? } else { piece };
-            // A status that cannot be read has no news, and its error is told by whoever reads it.
-            let status: Option<Loaded<StatusRecord>> = load(&self.dir, name::STATUS, schema::STATUS).ok().flatten();
+            // A status that cannot be understood has no news, and its error is told by whoever reads it.
+            let status: Option<StatusRecord> = understood(load(&self.dir, name::STATUS, schema::STATUS))?;
             match status {
                 Some(status) if end_of(status.output.gap) > end_of(gap) => gap = status.output.gap,
                 // Nothing is punched any more; what looks like a hole is output that is all zeros.

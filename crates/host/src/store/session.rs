@@ -1,6 +1,7 @@
 //! The directory of one session: who it is, its locks and doors, its commands and its end.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use outlast_core::id::{CommandId, SessionId};
 use outlast_core::record::{ClosedRecord, Durability, SessionRecord, schema};
@@ -19,6 +20,8 @@ pub struct SessionDir {
     work: Dir,
     id: SessionId,
     durability: Durability,
+    /// `session.json`, which is written once, where it could be read when this was opened.
+    record: Option<Arc<Loaded<SessionRecord>>>,
 }
 
 impl SessionDir {
@@ -33,19 +36,28 @@ impl SessionDir {
         if durability == Durability::Power {
             sessions.sync()?;
         }
-        Ok(SessionDir { dir, work, id, durability })
+        let record = Some(Arc::new(Loaded { record: record.clone(), newer: false }));
+        Ok(SessionDir { dir, work, id, durability, record })
     }
 
     /// Opens the directory of a session; `None` if there is none.
     ///
     /// A `session.json` that cannot be read does not keep the commands from being read: the durability
-    /// is then the default, and [`SessionDir::record`] tells the error.
+    /// is then the default, and [`SessionDir::record`] tells the error. One that cannot be looked at now does.
     pub fn open(sessions: &Dir, id: SessionId) -> Result<Option<SessionDir>> {
         let Some(dir) = if_there(sessions.sub(&id.to_string()))? else { return Ok(None) };
-        let work = dir.create_sub(name::WORK)?;
-        let mut session = SessionDir { dir, work, id, durability: Durability::default() };
-        if let Ok(record) = session.record() {
-            session.durability = record.durability;
+        let work = match if_there(dir.sub(name::WORK))? {
+            Some(work) => work,
+            None => dir.create_sub(name::WORK)?,
+        };
+        let mut session = SessionDir { dir, work, id, durability: Durability::default(), record: None };
+        match session.record() {
+            Ok(record) => {
+                session.durability = record.durability;
+                session.record = Some(Arc::new(record));
+            }
+            Err(error) if error.is_unknown() => return Err(error),
+            Err(_) => {}
         }
         Ok(Some(session))
     }
@@ -83,6 +95,9 @@ impl SessionDir {
 
     /// Who the session is.
     pub fn record(&self) -> Result<Loaded<SessionRecord>> {
+        if let Some(record) = &self.record {
+            return Ok(Loaded::clone(record));
+        }
         let missing = || FileError::os("open", self.dir.path_of(name::SESSION), rustix::io::Errno::NOENT);
         let record: Loaded<SessionRecord> = load(&self.dir, name::SESSION, schema::SESSION)?.ok_or_else(missing)?;
         if record.id != self.id {

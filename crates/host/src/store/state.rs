@@ -1,5 +1,6 @@
 //! The state directory: where all sessions live.
 
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use outlast_core::id::SessionId;
@@ -7,7 +8,10 @@ use outlast_core::record::SessionRecord;
 
 use super::name;
 use super::session::{SessionDir, ids};
-use crate::dir::{Dir, Result, if_there};
+use crate::dir::{Dir, FileError, Result, if_there};
+
+/// More than a file system keeps beside the name of a file.
+const TRIED_BYTES: usize = 16 * 1024;
 
 /// An open state directory. Clones share it.
 #[derive(Debug, Clone)]
@@ -29,6 +33,19 @@ impl State {
         let Some(root) = Dir::find_state_root(path)? else { return Ok(None) };
         let sessions = if_there(root.sub(name::SESSIONS))?;
         Ok(sessions.map(|sessions| State { root, sessions }))
+    }
+
+    /// Makes, fills and removes a file, as every command with records does; an error tells what cannot be done.
+    pub fn try_record(&self) -> Result<()> {
+        let file = format!(".try-{}", std::process::id());
+        // One that a process of the same number left.
+        self.root.remove_if_there(&file)?;
+        let made = self.root.create_new(&file)?;
+        let written = made
+            .write_all_at(&[b'x'; TRIED_BYTES], 0)
+            .map_err(|error| FileError::io("write", self.root.path_of(&file), &error));
+        let removed = self.root.remove_file(&file);
+        written.and(removed)
     }
 
     /// The open state directory.

@@ -2,7 +2,7 @@
 
 use outlast_core::ending::End;
 use outlast_core::lifecycle::Life;
-use outlast_core::record::{ExitRecord, ProcessMark, schema};
+use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{OsText, Request, to_hex};
 use outlast_core::wire::{DemotedBy, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
 use outlast_host::crash;
@@ -85,7 +85,7 @@ fn start(post: &mut Post, request: &Request) -> Result<Started, FromSupervisor> 
         true => Some(records_for_background(post, request, &program)?),
         false => None,
     };
-    let begun = ExitRecord { started_at_ms: clock::unix_ms(), ..draft(request, &program, "subreaper") };
+    let begun = ExitRecord { started_at_ms: clock::unix_ms(), ..ExitRecord::draft(request, &program) };
     post.tell_keeper(&ToOwnKeeper::Begun { draft: Box::new(begun) }, None);
     crash::point("supervisor.begun");
     let mut limits_left = request.limits.clone();
@@ -123,7 +123,7 @@ fn records_for_background(post: &Post, request: &Request, program: &OsText) -> R
 }
 
 fn spawn_failed(request: &Request, failed: &Failed) -> FromSupervisor {
-    let mut exit = draft(request, request.argv.first().unwrap_or(&OsText(Vec::new())), "subreaper");
+    let mut exit = ExitRecord::draft(request, request.argv.first().unwrap_or(&OsText(Vec::new())));
     exit.end = End::SpawnFailed { step: failed.step.to_owned(), errno: errno_name(failed.errno) };
     exit.errors.push(format!("{}: {}: {}", failed.step, failed.what, std::io::Error::from(failed.errno)));
     exit.started_at_ms = clock::unix_ms();
@@ -159,41 +159,6 @@ const NAMES: [(Errno, &str); 20] = [
     (Errno::FAULT, "EFAULT"),
     (Errno::LIBBAD, "ELIBBAD"),
 ];
-
-/// The record of a command of which nothing is known yet but what was asked.
-pub fn draft(request: &Request, program: &OsText, containment: &str) -> ExitRecord {
-    ExitRecord {
-        schema: schema::EXIT.to_owned(),
-        id: request.id,
-        session: request.session,
-        alias: None,
-        kind: "process".to_owned(),
-        label: request.label.clone(),
-        command: request.argv.clone(),
-        program: program.clone(),
-        cwd: request.cwd.clone(),
-        consumer: request.consumer.clone(),
-        trust: request.trust.clone(),
-        demoted: request.background,
-        detached: request.ttl_ms().is_some(),
-        started_at_ms: 0,
-        demoted_at_ms: None,
-        ended_at_ms: 0,
-        duration_ms: 0,
-        end: End::Lost,
-        limit: None,
-        errors: Vec::new(),
-        output: Default::default(),
-        tail: None,
-        survivors: Vec::new(),
-        survivors_policy: request.survivors,
-        limits_kept_by: None,
-        containment: containment.to_owned(),
-        recorded_by: "supervisor".to_owned(),
-        leader: None,
-        cap: request.cap,
-    }
-}
 
 fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, caller: u32, started: Started) -> Watch<'a> {
     let Started { born, program, unpublished, at, at_ms, limits_left } = started;

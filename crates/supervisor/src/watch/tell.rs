@@ -12,7 +12,6 @@ use outlast_host::crash;
 use outlast_host::store::trace;
 use outlast_host::sys::memory;
 
-use super::begin::draft;
 use super::{DOOR, Watch};
 use crate::context::fresh_event;
 use crate::poll::Interest;
@@ -152,7 +151,8 @@ impl Watch<'_> {
 
     /// The exit record as far as it is known.
     pub(super) fn draft_now(&self) -> ExitRecord {
-        let mut exit = draft(&self.request, &self.program, self.containment());
+        let mut exit = ExitRecord::draft(&self.request, &self.program);
+        exit.containment = self.containment().to_owned();
         exit.alias = self.records.as_ref().map(|records| records.alias);
         exit.demoted = self.is_demoted();
         exit.started_at_ms = self.started_at_ms;
