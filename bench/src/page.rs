@@ -25,9 +25,9 @@ const FOOT: &str = "
   At the end every session is ended, and a process that lives on makes the run fail.
 - *Library against spawn*: `Session::run_to_end` of `/bin/true` in a session with a living keeper, and `posix_spawn` with
   `waitpid` of it (by `std::process::Command`), in turns in one process.
-- *Command line against task-spooler*: `outlast run true` with no session named, so that every call starts its keeper and
-  leaves nothing behind, and `tsp true` followed by `tsp -w` of its id, which need the server that task-spooler leaves
-  behind. Without a shell, output read through a pipe.
+- *Command line against task-spooler*: `outlast run true` with no session named, served by the keeper that a call leaves for a
+  moment where there is one (a call that finds none stands beside the bounds), and `tsp true` followed by `tsp -w` of its
+  id, which need the server that task-spooler leaves for good. Without a shell, output read through a pipe.
 - *Leader's exit to waiter's return*: the command prints the monotonic clock as its last act, and whoever waits reads the same
   clock first thing. The tear-down of the process by the kernel is in it.
 - *Capture*: the same producer into a background command and into a loop that reads 64 KiB from a pipe and writes it to a

@@ -120,17 +120,22 @@ impl Place {
 
     /// Removes everything; an error if a process of this run lives on.
     pub fn finish(self) -> Result<()> {
+        self.until_alone()?;
+        std::fs::remove_dir_all(&self.dir)?;
+        Ok(())
+    }
+
+    /// Waits until no other process of this run lives; an error at the bound.
+    pub fn until_alone(&self) -> Result<()> {
         let until = Instant::now() + LEAVE_BOUND;
         loop {
             let left = self.processes()?;
-            let Some((pid, name)) = left.first() else { break };
+            let Some((pid, name)) = left.first() else { return Ok(()) };
             let rest = until.saturating_duration_since(Instant::now());
             if rest.is_zero() || !ends_within(*pid, rest)? {
                 return Err(format!("{} processes are left, the first is {pid} ({name})", left.len()).into());
             }
         }
-        std::fs::remove_dir_all(&self.dir)?;
-        Ok(())
     }
 
     /// Living processes of this run but this one: by their executable, or by their environment.

@@ -8,13 +8,20 @@ use crate::samples::Samples;
 
 const WARM: usize = 10;
 const ROUNDS: usize = 200;
+/// Calls that find no keeper; each waits until the one before has left nothing.
+const COLD_ROUNDS: usize = 30;
 /// Runs of as many calls as there are rounds, each.
 const BATCHES: usize = 3;
 /// Its wait looks every two seconds, so there are few.
 const PUEUE_ROUNDS: usize = 5;
 
-/// In turns, call by call; then in turns, batch by batch.
+/// Alone first; then with the others in turns, call by call; then in turns, batch by batch.
 pub async fn measure(place: &Place, peers: &[Peer], report: &mut Report) -> Result<()> {
+    let mut cold = Samples::default();
+    for _ in 0..COLD_ROUNDS {
+        place.until_alone()?;
+        cold.time(|| outlast(place, None))?;
+    }
     let mut open = Vec::new();
     for peer in peers {
         match peer.open(place) {
@@ -30,6 +37,8 @@ pub async fn measure(place: &Place, peers: &[Peer], report: &mut Report) -> Resu
     by_turns(place, &warm, &quick, report)?;
     by_batches(place, &quick, report)?;
     place::end(&session).await?;
+    report.time("command line: `outlast run true` where no keeper is left of an earlier call", &cold, None);
+    report.keep("outlast run true, no keeper", cold);
     for one in slow {
         patient(place, &one, report)?;
         one.close()?;
@@ -64,7 +73,7 @@ fn by_turns(place: &Place, warm: &str, peers: &[Open], report: &mut Report) -> R
         report.keep(format!("add and wait of {}", peer.kind().name()), samples);
     }
     report.ratio("command line: `outlast run true` against posix_spawn and wait of `true` alone", &ours, &bare, None);
-    report.ratio("command line: the same in a session whose keeper lives already", &kept, &bare, None);
+    report.ratio("command line: the same in a session whose owner keeps its keeper", &kept, &bare, None);
     report.keep("outlast run true", ours);
     report.keep("outlast run true, keeper alive", kept);
     Ok(())

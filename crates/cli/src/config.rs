@@ -37,6 +37,10 @@ pub struct Config {
     pub colour: bool,
     /// The operator's bounds.
     pub bounds: Bounds,
+    /// What is odd about it, one line each, to be said beside every answer.
+    pub notes: Vec<String>,
+    /// How wide tables are where no terminal says so: `COLUMNS`, else 80.
+    pub columns: usize,
     /// The working directory; where it cannot be told, the one that the shell believes to be in.
     pub cwd: PathBuf,
     vars: Vec<(OsString, OsString)>,
@@ -64,8 +68,15 @@ impl Config {
     ) -> Result<Config, String> {
         let cwd = cwd.or_else(|| get(&vars, "PWD").map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("."));
         let text = |key| get(&vars, key).map(|value| value.to_string_lossy().into_owned());
+        let (state_dir, relative) = state_dir(&vars, home, &cwd)?;
+        let note = |key: &str| format!("{key} is no absolute path; the state directory is {}", state_dir.display());
         Ok(Config {
-            state_dir: state_dir(&vars, home, &cwd)?,
+            notes: relative.map(note).into_iter().collect(),
+            columns: text("COLUMNS")
+                .and_then(|columns| columns.parse().ok())
+                .filter(|columns| *columns > 0)
+                .unwrap_or(80),
+            state_dir,
             session: text("OUTLAST_SESSION"),
             consumer: text("OUTLAST_CONSUMER").unwrap_or_else(|| if terminal { "human" } else { "model" }.to_owned()),
             terminal,
@@ -105,18 +116,24 @@ fn get<'a>(vars: &'a [(OsString, OsString)], key: &str) -> Option<&'a OsStr> {
 }
 
 /// `OUTLAST_STATE_DIR`, else `$XDG_STATE_HOME/outlast`, else `~/.local/state/outlast` (XDG base directory
-/// specification; a relative `XDG_STATE_HOME` is ignored, as it says).
-fn state_dir(vars: &[(OsString, OsString)], home: Option<PathBuf>, cwd: &Path) -> Result<PathBuf, String> {
+/// specification; a relative `XDG_STATE_HOME` is ignored, as it says). With it the name of a variable whose
+/// path is relative, because another directory then has other records.
+fn state_dir(
+    vars: &[(OsString, OsString)],
+    home: Option<PathBuf>,
+    cwd: &Path,
+) -> Result<(PathBuf, Option<&'static str>), String> {
+    let relative = |path: &Path, key| (!path.is_absolute()).then_some(key);
     if let Some(named) = get(vars, "OUTLAST_STATE_DIR") {
-        return Ok(cwd.join(named));
+        return Ok((cwd.join(named), relative(Path::new(named), "OUTLAST_STATE_DIR")));
     }
     let xdg = get(vars, "XDG_STATE_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
     if let Some(dir) = xdg {
-        return Ok(dir.join("outlast"));
+        return Ok((dir.join("outlast"), None));
     }
     let home = get(vars, "HOME").map(PathBuf::from).or(home);
     match home {
-        Some(home) => Ok(cwd.join(home).join(".local/state/outlast")),
+        Some(home) => Ok((cwd.join(&home).join(".local/state/outlast"), relative(&home, "HOME"))),
         None => Err("there is no home directory to keep state in: set OUTLAST_STATE_DIR".to_owned()),
     }
 }

@@ -33,9 +33,10 @@ pub const INTERRUPTED: u8 = 130;
 /// The table for people, as the help shows it.
 pub const TABLE: &str = "\
 Exit codes:
-  0    done; for run, and wait on one id: the command's own code 0
+  0    done; for run, and wait on one id: the command's own code 0, which one
+       that was stopped may have, too: the text and --json say so
   1    wait: not all are ok, or --until was not met; stop: something is alive
-  2    usage     3  unknown id     4  refused by a policy, a cap or a state
+  2    usage     3  unknown id  4  refused by a policy, a cap or a state
   69   nobody knows what became of the command     70  outlast itself failed
   75   run: the command moved to the background and still runs
   124  a limit ended the command; wait: the time was up
@@ -106,12 +107,18 @@ impl Failure {
     }
 }
 
+/// Ids that a refusal by the cap names.
+const CAP_IDS: usize = 8;
+
 fn of_runtime(error: &Error) -> String {
     match error {
         Error::Cap { reason, running } => {
-            let missing: Vec<String> =
-                running.iter().map(ToString::to_string).filter(|id| !reason.contains(id.as_str())).collect();
-            if missing.is_empty() { reason.clone() } else { format!("{reason}; running: {}", missing.join(", ")) }
+            let shown: Vec<String> = running.iter().take(CAP_IDS).map(ToString::to_string).collect();
+            let more = match running.len().saturating_sub(CAP_IDS) {
+                0 => String::new(),
+                more => format!(" and {more} more (`outlast ps`)"),
+            };
+            if shown.is_empty() { reason.clone() } else { format!("{reason}; running: {}{more}", shown.join(", ")) }
         }
         error if error.kind() == ErrorKind::Unknown => format!("unknown: {error}"),
         error => error.to_string(),

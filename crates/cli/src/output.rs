@@ -8,7 +8,6 @@ use outlast_core::names::display_line;
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::words::Width;
 
 pub use sink::{Progress, Sink};
 
@@ -17,6 +16,8 @@ pub use sink::{Progress, Sink};
 pub struct Printer {
     /// Whether words may be painted.
     pub colour: bool,
+    /// How wide tables are where standard output is no terminal, in columns.
+    pub columns: usize,
 }
 
 impl Printer {
@@ -29,15 +30,12 @@ impl Printer {
 
     /// Prints one JSON object on a line of its own.
     pub fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
-        let failed = |error: serde_json::Error| Failure::System("cannot write JSON".to_owned(), error.into());
-        let mut line = serde_json::to_vec(value).map_err(failed)?;
-        line.push(b'\n');
-        self.print(line)
+        self.print(json_line(value)?)
     }
 
     /// Says one line on standard error, whatever it holds. Where that is closed nobody is left to be told.
     pub fn say(&self, line: &str) {
-        self.tell(&format!("outlast: {}\n", display_line(line)));
+        self.tell(&own_line(line));
     }
 
     /// Puts text on standard error as it is.
@@ -47,11 +45,24 @@ impl Printer {
         let _unheard = err.write_all(text.as_bytes()).and_then(|()| err.flush());
     }
 
-    /// How wide tables may be.
-    pub fn width(&self) -> Width {
+    /// How wide tables may be, in columns.
+    pub fn width(&self) -> usize {
         match rustix::termios::tcgetwinsize(io::stdout()) {
-            Ok(size) if size.ws_col > 0 => Width::Columns(usize::from(size.ws_col)),
-            _ => Width::Free,
+            Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+            _ => self.columns,
         }
     }
+}
+
+/// One JSON object on a line of its own.
+pub fn json_line(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
+    let failed = |error: serde_json::Error| Failure::System("cannot write JSON".to_owned(), error.into());
+    let mut line = serde_json::to_vec(value).map_err(failed)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// A line of outlast's own, whatever it holds.
+fn own_line(line: &str) -> String {
+    format!("outlast: {}\n", display_line(line))
 }

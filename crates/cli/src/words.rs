@@ -7,7 +7,7 @@ mod table;
 
 pub use news::{completions, end_report, resumed};
 pub use status::{ended_inline, moved, status, stopped, waited};
-pub use table::{Width, commands, sessions, trace};
+pub use table::{commands, sessions, trace};
 
 use outlast::Snapshot;
 use outlast_core::ending::{End, EndObject};

@@ -1,10 +1,14 @@
 //! The types that are stored on disk: versioned, read for ever, each with exactly one writing function.
 
+mod trace;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ending::End;
 use crate::id::{Alias, CommandId, SessionId};
 use crate::request::{LogCap, OsText, Request, Survivors, from_hex};
+
+pub use trace::TraceLine;
 
 /// Names of the schemas of stored files; the number after the slash is the version.
 pub mod schema {
@@ -436,87 +440,5 @@ pub struct ClosedRecord {
     pub commands: Vec<Discarded>,
 }
 
-/// A line of `trace.jsonl`. A key with nothing to say is left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TraceLine {
-    /// `session`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// A unique, time-ordered event id.
-    pub event: String,
-    /// The event that it hangs off.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent: Option<String>,
-    /// The session.
-    pub session: String,
-    /// Unix time in milliseconds.
-    pub at_ms: u64,
-    /// The command.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<CommandId>,
-    /// The program.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub program: Option<String>,
-    /// The command line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// Milliseconds in the foreground that it was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub grace_ms: Option<u64>,
-    /// How it ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub end: Option<End>,
-    /// The rendered number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// `ok` or `error`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-    /// Milliseconds from start to reap.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration_ms: Option<u64>,
-    /// Milliseconds that a discarded command ran.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub running_ms: Option<u64>,
-    /// The log's path within the session's directory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log: Option<String>,
-    /// Bytes of output.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-    /// The limit behind the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<String>,
-    /// The consumer that was told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub consumer: Option<String>,
-    /// The one delivery that consumed it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delivered_via: Option<String>,
-    /// The report that names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub report: Option<String>,
-    /// What went wrong, or why it was demoted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Covers: M13
-    #[test]
-    fn m13_a_newer_schema_is_said_to_be_newer() {
-        for (found, expected, check) in [
-            ("outlast.exit/1", schema::EXIT, SchemaCheck::Known),
-            ("outlast.exit/2", schema::EXIT, SchemaCheck::Newer),
-            ("outlast.status/1", schema::EXIT, SchemaCheck::Foreign),
-            ("outlast.exit/x", schema::EXIT, SchemaCheck::Foreign),
-            ("", schema::EXIT, SchemaCheck::Foreign),
-        ] {
-            assert_eq!(check_schema(found, expected), check, "{found}");
-        }
-    }
-}
+mod tests;

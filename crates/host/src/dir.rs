@@ -117,7 +117,7 @@ impl Dir {
     }
 
     fn tighten(&self, stat: &Stat) -> Result<()> {
-        fs::fchmod(self, Mode::from_raw_mode(stat.st_mode & DIR_MODE))
+        tightened(fs::fchmod(self, Mode::from_raw_mode(stat.st_mode & DIR_MODE)))
             .map_err(|e| FileError::os("tighten", &self.label, e))
     }
 
@@ -184,6 +184,10 @@ impl Dir {
     }
 
     fn open_with(&self, action: &'static str, name: &str, flags: OFlags) -> Result<File> {
+        Ok(self.open_with_size(action, name, flags)?.0)
+    }
+
+    fn open_with_size(&self, action: &'static str, name: &str, flags: OFlags) -> Result<(File, u64)> {
         self.check_name(action, name)?;
         let label = self.path_of(name);
         // O_NONBLOCK, because a planted FIFO would otherwise block the open; it means nothing for
@@ -201,15 +205,16 @@ impl Dir {
         let mode = if may_be_new { FILE_MODE } else { stat.st_mode & FILE_MODE };
         let only_looks = !may_be_new && self.looser == Looser::Kept;
         if stat.st_mode & 0o7777 != mode && !only_looks {
-            fs::fchmod(&fd, Mode::from_raw_mode(mode)).map_err(|e| FileError::os("tighten", &label, e))?;
+            tightened(fs::fchmod(&fd, Mode::from_raw_mode(mode))).map_err(|e| FileError::os("tighten", &label, e))?;
         }
-        Ok(File::from(fd))
+        Ok((File::from(fd), u64::try_from(stat.st_size).unwrap_or(0)))
     }
 
     /// Reads a whole file of at most `max` bytes; a longer one is reported as damaged.
     pub fn read(&self, name: &str, max: u64) -> Result<Vec<u8>> {
-        let file = self.open_file(name)?;
-        let mut bytes = Vec::new();
+        let (file, size) = self.open_with_size("open", name, OFlags::RDONLY)?;
+        // Room for all of it at once, and for the read that finds its end.
+        let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0) + 1);
         file.take(max + 1).read_to_end(&mut bytes).map_err(|e| FileError::io("read", self.path_of(name), &e))?;
         if bytes.len() as u64 > max {
             let why = format!("it is longer than {max} bytes");
@@ -410,6 +415,11 @@ fn make_dir(parent: BorrowedFd<'_>, name: &str, label: &Path) -> Result<bool> {
 pub(crate) fn fd_path(fd: BorrowedFd<'_>) -> PathBuf {
     use std::os::fd::AsRawFd;
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+}
+
+/// On a read-only file system a mode cannot be changed, and nothing new can be shown to others by it.
+fn tightened(changed: std::result::Result<(), Errno>) -> std::result::Result<(), Errno> {
+    if changed == Err(Errno::ROFS) { Ok(()) } else { changed }
 }
 
 fn check_owner(stat: &Stat, label: &Path) -> Result<()> {

@@ -32,13 +32,11 @@ pub fn limits() -> Vec<Inherited> {
     all.collect()
 }
 
-/// Those of `wanted` that differ from this process's own, to be set in a child.
-pub fn differing(wanted: &[Inherited]) -> Vec<(Resource, Rlimit)> {
+/// Those of `wanted` that differ from `own`, to be set in a child.
+pub fn differing(wanted: &[Inherited], own: &[Inherited]) -> Vec<(Resource, Rlimit)> {
     let differs = |one: &Inherited| {
         let resource = RESOURCES.into_iter().find(|resource| *resource as u32 == one.resource)?;
-        let own = getrlimit(resource);
-        let same = own.current == one.soft && own.maximum == one.hard;
-        (!same).then_some((resource, Rlimit { current: one.soft, maximum: one.hard }))
+        (!own.contains(one)).then_some((resource, Rlimit { current: one.soft, maximum: one.hard }))
     };
     wanted.iter().filter_map(differs).collect()
 }
@@ -58,10 +56,10 @@ mod tests {
     fn own_limits_do_not_differ_from_themselves() {
         let own = limits();
         assert_eq!(own.len(), 16);
-        assert!(differing(&own).is_empty());
+        assert!(differing(&own, &own).is_empty());
         let mut other = own.clone();
         other[7].soft = Some(17);
-        let found = differing(&other);
+        let found = differing(&other, &own);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].0, found[0].1.current), (Resource::Nofile, Some(17)));
     }

@@ -9,8 +9,8 @@
 #[allow(unsafe_code)]
 pub mod sys;
 pub mod crash;
-pub mod clock;
 pub mod proc;
+pub mod clock;
 pub mod strays;
 pub mod program;
 pub mod inherit;

@@ -3,16 +3,17 @@
 //! This file has a harness of its own, which speaks what `cargo test` and nextest ask of one.
 #![allow(clippy::print_stdout, reason = "the list of tests is asked for on stdout")]
 
-use outlast_host::proc;
 use outlast_host::sys::fork::{Forked, detach, exit_now, fork};
 use outlast_host::sys::{pidfd, prctl, reap, signals};
+use outlast_host::{mark, proc};
 use rustix::process::Signal;
 
-const TESTS: [(&str, fn()); 4] = [
+const TESTS: [(&str, fn()); 5] = [
     ("fork_gives_a_child_and_its_descriptor", fork_gives_a_child_and_its_descriptor),
     ("detached_process_is_in_nobodys_tree", detached_process_is_in_nobodys_tree),
     ("subreaper_adopts_orphans", subreaper_adopts_orphans),
     ("signals_are_read_from_a_descriptor", signals_are_read_from_a_descriptor),
+    ("l16_out_of_descriptors_nobody_is_called_dead", l16_out_of_descriptors_nobody_is_called_dead),
 ];
 
 fn main() {
@@ -107,4 +108,32 @@ fn signals_are_read_from_a_descriptor() {
     prctl::set_name("renamed").expect("name");
     let own = proc::stat(std::process::id()).expect("readable").expect("here");
     assert_eq!(own.comm, "renamed");
+}
+
+fn l16_out_of_descriptors_nobody_is_called_dead() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let text = std::fs::read_to_string(format!("/proc/{}/stat", std::process::id())).expect("own stat");
+    let start = text.rsplit(") ").next().expect("fields").split(' ').nth(19).expect("field 22").parse().expect("ticks");
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("boot id").trim().to_owned();
+    let own = outlast_core::record::ProcessMark { pid: std::process::id(), start, boot, handle: None };
+    let before = getrlimit(Resource::Nofile);
+    let used = std::fs::read_dir("/proc/self/fd").expect("descriptors").count() as u64;
+    let mut failed = 0;
+    // Each call needs more than one descriptor in turn, and must not be fooled by the lack of any of them.
+    for left in 0..used + 4 {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(left), ..before }).expect("lower");
+        match mark::is_alive(&own) {
+            Ok(alive) => assert!(alive, "called dead with {left} descriptors"),
+            Err(_) => failed += 1,
+        }
+        match mark::mark_of(own.pid) {
+            Ok(found) => assert_eq!(found.map(|found| found.boot), Some(own.boot.clone()), "with {left} descriptors"),
+            Err(_) => failed += 1,
+        }
+    }
+    setrlimit(Resource::Nofile, before).expect("raise");
+    assert!(failed > 0, "the limit was never felt");
+    assert_eq!(mark::is_alive(&own), Ok(true), "a failure is not remembered");
+    let nameless = outlast_core::record::ProcessMark { boot: String::new(), ..own };
+    assert!(mark::is_alive(&nameless).is_err(), "a mark without a boot says nothing");
 }

@@ -96,13 +96,17 @@ impl Session {
     }
 
     async fn report(&self, command: &Command, met: bool, consumer: Option<&str>) -> Result<Waited> {
-        let snapshot = command.snapshot().await?;
+        let mut snapshot = command.snapshot().await?;
         let told = match consumer {
             Some(consumer) if snapshot.phase == Phase::Ended => {
                 Some(command.session.commit(consumer, &command.id, Via::Wait).await?)
             }
             _ => None,
         };
+        if let Some(Told::Unrecorded { reason }) = &told {
+            let note = format!("that its end was told here is not recorded, so it will be told again: {reason}");
+            snapshot.note = Some(snapshot.note.map_or(note.clone(), |before| format!("{before}; {note}")));
+        }
         Ok(Waited { snapshot, met, told })
     }
 }

@@ -4,15 +4,17 @@ use outlast_core::ending::End;
 use outlast_core::id::CommandId;
 use outlast_core::record::{OutputState, Phase};
 use outlast_core::request::{HOLD_BYTES, Streams};
+use outlast_host::dir::if_there;
 use outlast_host::store::command::CommandDir;
 use outlast_host::store::reader::LogReader;
+use outlast_host::store::understood;
 
 use crate::error::{Error, Result};
 use crate::keeper::ANSWER_BOUND;
 use crate::output::Stored;
 use crate::probe::{self, Probe};
 use crate::session::Session;
-use crate::settle::{self, Report, Standing};
+use crate::settle::{self, Report, Settled, Standing};
 use crate::snapshot::Snapshot;
 use crate::watch::Watch;
 
@@ -51,16 +53,22 @@ impl Command {
 
     pub(crate) async fn look(&self, with_text: bool) -> Result<Snapshot> {
         let dir = self.dir()?;
-        let standing = match settle::settle(&self.session, &dir, Report::default()).await {
-            Ok((standing, _)) => standing,
-            // What cannot be read is said, and what can be read is shown.
-            Err(error) => return Ok(self.damaged(&dir, &error)),
+        let (standing, settled) = match settle::settle(&self.session, &dir, Report::default()).await {
+            Ok(settled) => settled,
+            // Nobody can finish its record where nothing can be written; what there is is shown.
+            Err(error) if error.is_unwritable() => {
+                let note = format!("nobody watches it, and what became of it cannot be recorded: {error}");
+                (Standing::Deferred(note), Settled::default())
+            }
+            // What is damaged is said, and what can be read is shown.
+            Err(error @ Error::File(_)) if !error.is_unknown() => return self.damaged(&dir, &error),
+            Err(error) => return Err(error),
         };
         let mut snapshot = match standing {
             Standing::Ended(exit) => {
-                let output = settle::final_output(&dir, &exit);
+                let output = settle::final_output(&dir, &exit)?;
                 let kept = exit.kept_tail().filter(|_| with_text);
-                let mut snapshot = Snapshot::of_exit(*exit, output, Some(dir.log_path()));
+                let mut snapshot = Snapshot::of_exit(*exit, output, &dir)?;
                 if let Some(tail) = kept {
                     let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
                     snapshot.output.show(tail, from);
@@ -72,12 +80,13 @@ impl Command {
             }
             Standing::Watched => self.watched(&dir, with_text).await?,
             Standing::Lost(verdict) => {
-                let mut snapshot = self.recorded_snapshot(&dir);
+                let mut snapshot = self.recorded_snapshot(&dir)?;
                 snapshot.lose(&verdict);
+                snapshot.note = snapshot.note.or(settled.note);
                 snapshot
             }
             Standing::Deferred(note) => {
-                let mut snapshot = self.recorded_snapshot(&dir);
+                let mut snapshot = self.recorded_snapshot(&dir)?;
                 snapshot.phase = Phase::Stopping;
                 snapshot.pid = None;
                 snapshot.damaged = snapshot.note.take();
@@ -94,14 +103,14 @@ impl Command {
 
     /// A command whose lease is held: by its supervisor, or for a moment by somebody who finishes its record.
     async fn watched(&self, dir: &CommandDir, with_text: bool) -> Result<Snapshot> {
-        let mut snapshot = self.recorded_snapshot(dir);
+        let mut snapshot = self.recorded_snapshot(dir)?;
         if self.ask(dir, &mut snapshot, with_text).await? {
             if snapshot.phase != Phase::Ended {
                 return Ok(snapshot);
             }
             // It ended between the two looks: its end is recorded, before it is told.
             if let Some(exit) = dir.exit()? {
-                let ended = Snapshot::of_exit(exit.record, Default::default(), None);
+                let ended = Snapshot::of_exit(exit.record, OutputState::default(), dir)?;
                 return Ok(Snapshot { output: snapshot.output, survivors: snapshot.survivors, ..ended });
             }
         }
@@ -117,8 +126,8 @@ impl Command {
         };
         match tokio::time::timeout(ANSWER_BOUND, recorded).await {
             Ok(Ok(Standing::Ended(exit))) => {
-                let output = settle::final_output(dir, &exit);
-                return Ok(Snapshot::of_exit(*exit, output, Some(dir.log_path())));
+                let output = settle::final_output(dir, &exit)?;
+                return Snapshot::of_exit(*exit, output, dir);
             }
             Ok(Ok(Standing::Lost(verdict))) => snapshot.lose(&verdict),
             Ok(Err(error)) => return Err(error),
@@ -150,24 +159,24 @@ impl Command {
         }
     }
 
-    fn recorded_snapshot(&self, dir: &CommandDir) -> Snapshot {
+    fn recorded_snapshot(&self, dir: &CommandDir) -> Result<Snapshot> {
         let request = dir.request();
-        let status = dir.status().ok().flatten().map(|loaded| loaded.record);
+        let status = understood(dir.status())?;
         let damage = match &request {
             Ok(Some(_)) => None,
             Ok(None) => Some(format!("{} has no request.json", dir.path().display())),
             Err(error) => Some(error.to_string()),
         };
-        let request = request.ok().flatten().map(|loaded| loaded.record);
+        let request = understood(request)?;
         let mut snapshot =
             Snapshot::of_open(self.id, *self.session.id(), request, status.as_ref(), Some(dir.log_path()));
         snapshot.note = damage;
-        snapshot
+        Ok(snapshot)
     }
 
     /// A command whose end is recorded and cannot be read.
-    fn damaged(&self, dir: &CommandDir, error: &Error) -> Snapshot {
-        let mut snapshot = self.recorded_snapshot(dir);
+    fn damaged(&self, dir: &CommandDir, error: &Error) -> Result<Snapshot> {
+        let mut snapshot = self.recorded_snapshot(dir)?;
         snapshot.phase = Phase::Ended;
         snapshot.ok = Some(false);
         snapshot.pid = None;
@@ -176,7 +185,7 @@ impl Command {
         snapshot.errors.push(error.to_string());
         snapshot.note = Some(error.to_string());
         snapshot.damaged = Some(error.to_string());
-        snapshot
+        Ok(snapshot)
     }
 
     fn show_tail(&self, dir: &CommandDir, snapshot: &mut Snapshot) {
@@ -190,20 +199,21 @@ impl Command {
 
     /// Its log with what its records say of it; none where there is no log.
     pub(crate) fn stored(&self, dir: &CommandDir) -> Result<Option<Stored>> {
-        let separate = matches!(dir.request(), Ok(Some(record)) if record.request.streams == Streams::Separate);
+        let separate = understood(dir.request())?.is_some_and(|record| record.request.streams == Streams::Separate);
         Stored::open(dir, self.recorded_output(dir)?, separate)
     }
 
     fn recorded_output(&self, dir: &CommandDir) -> Result<OutputState> {
         if let Some(exit) = dir.exit()? {
-            return Ok(settle::final_output(dir, &exit));
+            return settle::final_output(dir, &exit);
         }
         let status = dir.status()?.map(|status| status.record);
         let mut output = status.as_ref().map(|status| status.output).unwrap_or_default();
         if status.is_none_or(|status| status.capturing) {
             // Nobody closed the log, so there is no trailer: the file says how much came.
-            let log = LogReader::open(dir.dir(), output.start, output.gap)?;
-            output.bytes = log.len()?;
+            if let Some(log) = if_there(LogReader::open(dir.dir(), output.start, output.gap))? {
+                output.bytes = log.len()?;
+            }
         }
         Ok(output)
     }

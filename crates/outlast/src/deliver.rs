@@ -33,6 +33,11 @@ pub enum Told {
     Elsewhere,
     /// It is no completion: it ended in the foreground, or has not ended.
     NotDue,
+    /// It was told by this delivery, which could not be recorded: it will be told again.
+    Unrecorded {
+        /// Why it could not be recorded.
+        reason: String,
+    },
 }
 
 /// An end that a consumer has not been told of.
@@ -127,7 +132,11 @@ impl Session {
                 return Ok(Told::NotDue);
             }
             let subject = Subject { id: *id, alias: snapshot.alias };
-            return Ok(outcome(ledger::commit(&session, consumer, subject, via, None)?));
+            return match ledger::commit(&session, consumer, subject, via, None) {
+                Ok(told) => Ok(outcome(told)),
+                Err(error) if error.is_unwritable() => Ok(Told::Unrecorded { reason: error.to_string() }),
+                Err(error) => Err(error),
+            };
         }
         Err(Error::Unknown { given: id.to_string(), session: *self.id() })
     }
@@ -169,7 +178,7 @@ impl Session {
     }
 
     async fn due_here(&self, consumer: &str) -> Result<Vec<(CommandId, bool)>> {
-        let Ok(dir) = self.dir() else { return Ok(Vec::new()) };
+        let Some(dir) = self.dir_if_any()? else { return Ok(Vec::new()) };
         let ledger = stored::read(dir.dir())?;
         let told = ledger.consumers.get(consumer);
         let through = told.map_or(0, |told| told.through);

@@ -52,9 +52,13 @@ impl Runtime {
         let (containment, detail) = containment();
         findings.push(finding("containment", true, detail));
         process_features(&mut findings);
-        match self.records() {
+        let tried = self.records().map_err(ToString::to_string).and_then(|()| {
+            let state = self.state().map_err(|error| error.to_string())?;
+            state.try_record().map_err(|error| error.to_string())
+        });
+        match tried {
             Ok(()) => findings.push(finding("state_dir", true, "records can be made".to_owned())),
-            Err(error) => findings.push(finding("state_dir", false, error.to_string())),
+            Err(error) => findings.push(finding("state_dir", false, format!("no records can be made: {error}"))),
         }
         if let Ok(state) = self.state() {
             for id in state.list()? {

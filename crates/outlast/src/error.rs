@@ -178,6 +178,21 @@ impl Error {
         }
     }
 
+    /// Whether it says nothing about what was asked for, because that could not be looked at now: it must never
+    /// pass for an absence, an end or a damage.
+    pub(crate) fn is_unknown(&self) -> bool {
+        match self {
+            Error::File(error) => error.is_unknown(),
+            Error::System { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it is that nothing can be written there now.
+    pub(crate) fn is_unwritable(&self) -> bool {
+        matches!(self, Error::File(error) if error.is_unwritable())
+    }
+
     pub(crate) fn system(what: impl Into<String>, source: impl Into<std::io::Error>) -> Self {
         Error::System { what: what.into(), source: source.into() }
     }

@@ -35,7 +35,7 @@ pub struct Finished {
 impl Finished {
     /// An end without its output.
     pub(crate) fn of(exit: ExitRecord, materialised: bool) -> Finished {
-        Finished {
+        let mut finished = Finished {
             materialised,
             output: Vec::new(),
             shown_from: 0,
@@ -45,7 +45,30 @@ impl Finished {
             not_demoted: None,
             excerpts: Vec::new(),
             exit,
-        }
+        };
+        finished.take_kept();
+        finished
+    }
+
+    /// Takes what was kept of the end of an output whose log failed.
+    fn take_kept(&mut self) {
+        let Some(tail) = self.exit.kept_tail() else { return };
+        self.shown_from = self.exit.output.bytes.saturating_sub(tail.len() as u64);
+        self.truncated = self.shown_from > 0;
+        // Which stream it came from is not kept.
+        let head = match self.excerpts.as_mut_slice() {
+            [Excerpt { stream: Stream::Merged, head, .. }] => std::mem::take(head),
+            _ => Vec::new(),
+        };
+        let from = usize::try_from(self.shown_from).unwrap_or(usize::MAX);
+        let head = head[..head.len().min(from)].to_vec();
+        let missing = self.shown_from - head.len() as u64;
+        self.excerpts = vec![if missing == 0 {
+            Excerpt { stream: Stream::Merged, head: [head, tail.clone()].concat(), tail: Vec::new(), missing }
+        } else {
+            Excerpt { stream: Stream::Merged, head, tail: tail.clone(), missing }
+        }];
+        self.output = tail;
     }
 
     /// Takes the output that came on the channel.
@@ -71,6 +94,7 @@ impl Finished {
         (self.output, self.shown_from) = stored.tail(hold)?;
         self.truncated = self.shown_from > 0;
         self.excerpts = stored.excerpts(hold)?;
+        self.take_kept();
         Ok(())
     }
 }

@@ -55,6 +55,11 @@ impl Follower {
         }
     }
 
+    /// Whatever is wrong with the log, as one line.
+    pub fn problem(&self) -> Option<&str> {
+        self.reading.problem()
+    }
+
     /// The offset of the next byte.
     pub fn next_offset(&self) -> u64 {
         self.reading.next
@@ -78,7 +83,8 @@ impl Follower {
             }
             Some(FromSupervisor::CaptureClosed { output }) => {
                 self.closed = true;
-                self.take_over(output)
+                // Where the log failed the rest is in the record of the end.
+                if output.whole { self.take_over(output) } else { self.reread() }
             }
             Some(_) => Ok(()),
             None => {

@@ -100,9 +100,10 @@ impl Session {
     }
 
     /// Commands with records in start order, without output text: those that are not over (survivors
-    /// and open capture count), or all. One whose records are damaged carries a note that says so.
+    /// and open capture count), or all. One whose records are damaged carries a note that says so; one that
+    /// cannot be looked at now fails the call, so that it never passes for one that is not there.
     pub async fn list(&self, all: bool) -> Result<Vec<Snapshot>> {
-        let Ok(dir) = self.dir() else { return Ok(Vec::new()) };
+        let Some(dir) = self.dir_if_any()? else { return Ok(Vec::new()) };
         let ids = dir.commands()?;
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(MOST_THREADS));
         let share = ids.len().div_ceil(threads).max(FEWEST_FOR_A_THREAD);
@@ -134,7 +135,7 @@ impl Session {
 
     /// The content-free view, newest first. A damaged record is an error that names the command.
     pub async fn entries(&self) -> Result<Vec<Entry>> {
-        let Ok(dir) = self.dir() else { return Ok(Vec::new()) };
+        let Some(dir) = self.dir_if_any()? else { return Ok(Vec::new()) };
         let mut entries = Vec::new();
         for id in dir.commands()?.into_iter().rev() {
             let snapshot = Command { session: self.clone(), id }.look(false).await?;
@@ -180,8 +181,9 @@ fn scan(dir: &SessionDir, ids: &[CommandId], all: bool) -> Result<(Vec<Snapshot>
                     continue;
                 }
                 let output = exit.output;
-                ended.push(Snapshot::of_exit(exit.record, output, Some(command.log_path())));
+                ended.push(Snapshot::of_exit(exit.record, output, &command)?);
             }
+            Err(error) if error.is_unknown() => return Err(error.into()),
             Ok(_) | Err(_) => open.push(*id),
         }
     }

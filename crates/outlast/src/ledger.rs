@@ -10,7 +10,7 @@ use outlast_host::store::{aliases, trace};
 use outlast_host::{clock, mark};
 
 use crate::error::{Error, Result};
-use crate::session::Session;
+use crate::session::{Session, is_alive};
 
 /// Names one claim of this process: pid, start time, boot id and an id of its own.
 pub(crate) fn new_claim(session: &Session) -> Result<String> {
@@ -18,13 +18,27 @@ pub(crate) fn new_claim(session: &Session) -> Result<String> {
     Ok(format!("{} {} {} {}", own.pid, own.start, own.boot, session.runtime().new_event_id()?))
 }
 
-/// Whether the process that made a claim lives. What cannot be read is nobody's claim.
-fn claim_lives(claim: &str) -> bool {
+/// The process that made a claim. What cannot be read is nobody's claim.
+fn claimant(claim: &str) -> Option<ProcessMark> {
     let mut parts = claim.split(' ');
     let mut next = || parts.next();
-    let (Some(pid), Some(start), Some(boot)) = (next(), next(), next()) else { return false };
-    let (Ok(pid), Ok(start)) = (pid.parse(), start.parse()) else { return false };
-    crate::settle::lives(&ProcessMark { pid, start, boot: boot.to_owned(), handle: None })
+    let (pid, start, boot) = (next()?, next()?, next()?);
+    Some(ProcessMark { pid: pid.parse().ok()?, start: start.parse().ok()?, boot: boot.to_owned(), handle: None })
+}
+
+/// Asks the ledger something that depends on which claimants live. Where that cannot be known of one nothing is
+/// decided, and the error is told.
+fn decide<T>(ask: impl FnOnce(&dyn Fn(&str) -> bool) -> T) -> Result<T> {
+    let failed = std::cell::RefCell::new(None);
+    let lives = |claim: &str| {
+        let alive = claimant(claim).map_or(Ok(false), |mark| is_alive(&mark));
+        alive.unwrap_or_else(|error| {
+            failed.replace(Some(error));
+            true
+        })
+    };
+    let decided = ask(&lives);
+    failed.into_inner().map_or(Ok(decided), Err)
 }
 
 fn open(dir: &SessionDir) -> Result<LockedLedger> {
@@ -34,7 +48,7 @@ fn open(dir: &SessionDir) -> Result<LockedLedger> {
 /// Claims the telling of an end.
 pub(crate) fn lease(dir: &SessionDir, consumer: &str, subject: Subject, claim: &str) -> Result<LeaseOutcome> {
     let mut locked = open(dir)?;
-    let outcome = locked.ledger.lease(consumer, subject, claim, clock::unix_ms(), claim_lives);
+    let outcome = decide(|lives| locked.ledger.lease(consumer, subject, claim, clock::unix_ms(), lives))?;
     if matches!(outcome, LeaseOutcome::Taken { .. }) {
         locked.write()?;
     }
@@ -58,7 +72,7 @@ pub(crate) fn commit(
 ) -> Result<CommitOutcome> {
     let dir = session.dir()?;
     let mut locked = open(dir)?;
-    let outcome = locked.ledger.commit(consumer, subject, via, clock::unix_ms(), claim, claim_lives);
+    let outcome = decide(|lives| locked.ledger.commit(consumer, subject, via, clock::unix_ms(), claim, lives))?;
     if outcome == CommitOutcome::Committed {
         locked.write()?;
         trace_commits(session, Some((consumer, subject.id)))?;

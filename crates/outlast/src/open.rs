@@ -7,7 +7,7 @@ use outlast_core::id::{CommandId, SessionId};
 use outlast_core::names;
 use outlast_core::record::{LINGER_MS, Ownership, ProcessMark, RUNNING_CAP, SessionRecord, TraceLine, schema};
 use outlast_host::store::session::SessionDir;
-use outlast_host::store::{anchors, trace};
+use outlast_host::store::{anchors, trace, understood};
 use outlast_host::{clock, mark};
 
 use crate::error::{Error, Result};
@@ -56,7 +56,7 @@ impl Runtime {
     /// Makes a session. With [`Ownership::Resident`] this process is its owner until the last handle
     /// is dropped.
     pub async fn create_session(&self, options: SessionOptions) -> Result<Session> {
-        let state = self.state()?;
+        let state = self.state_to_write()?;
         let anchor = anchor_mark(options.anchor)?;
         let record = self.new_record(&options, anchor)?;
         let dir = state.create_session(&record)?;
@@ -73,7 +73,10 @@ impl Runtime {
     /// The session anchored on this process: found, or made (owned by nobody) on first use. Where no
     /// records can be made it is a session that is nowhere on disk.
     pub async fn session_for(&self, anchor_pid: u32) -> Result<Session> {
-        let Ok(state) = self.state() else { return self.session_nowhere() };
+        if self.records().is_err() {
+            return self.session_nowhere();
+        }
+        let state = self.state()?;
         let anchor = anchor_mark(Anchor::Process(anchor_pid))?;
         let mark = anchor.clone().ok_or_else(|| no_process(anchor_pid))?;
         let options = SessionOptions { ownership: Ownership::OneShot, ..SessionOptions::default() };
@@ -100,7 +103,7 @@ impl Runtime {
     pub async fn open_session(&self, id: &SessionId) -> Result<Session> {
         let dir = self.session_dir(*id)?;
         // A session whose own record is damaged can still be looked at.
-        let record = dir.record().ok().map(|loaded| loaded.record);
+        let record = understood(dir.record().map(Some))?;
         Ok(looked_at(self.enter(dir, record, false)?).await)
     }
 

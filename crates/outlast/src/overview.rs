@@ -39,6 +39,7 @@ impl Runtime {
         for id in self.state()?.list()? {
             match self.open_session(&id).await {
                 Ok(session) => summaries.push(session.summary().await?),
+                Err(error) if error.is_unknown() => return Err(error),
                 Err(error) => summaries.push(SessionSummary { problem: Some(error.to_string()), ..unknown(id) }),
             }
         }
@@ -50,9 +51,11 @@ impl Session {
     /// How it stands now.
     pub async fn summary(&self) -> Result<SessionSummary> {
         let mut summary = SessionSummary { record: self.record().cloned(), ..unknown(*self.id()) };
-        let Ok(dir) = self.dir() else { return Ok(summary) };
-        if let Err(error) = dir.record() {
-            summary.problem = Some(error.to_string());
+        let Some(dir) = self.dir_if_any()? else { return Ok(summary) };
+        match dir.record() {
+            Ok(_) => {}
+            Err(error) if error.is_unknown() => return Err(error.into()),
+            Err(error) => summary.problem = Some(error.to_string()),
         }
         if let Some(anchor) = self.record().and_then(|record| record.anchor.as_ref()) {
             summary.anchor_alive = Some(is_alive(anchor)?);
@@ -63,6 +66,8 @@ impl Session {
                 summary.closed_at_ms = Some(closed.record.at_ms);
             }
             Ok(None) => {}
+            // Whether it was ended must not be guessed.
+            Err(error) if error.is_unknown() => return Err(error.into()),
             Err(error) => summary.problem = Some(error.to_string()),
         }
         summary.kept = dir.has_keeper()?;

@@ -2,13 +2,15 @@
 
 use std::fs::File;
 
-use outlast_core::record::OutputState;
+use outlast_core::record::{ExitRecord, OutputState};
 use outlast_core::request::LogCap;
+use outlast_host::dir::if_there;
 use outlast_host::frame;
 use outlast_host::store::command::CommandDir;
 use outlast_host::store::index::Entry;
 use outlast_host::store::name;
 use outlast_host::store::reader::ReadPiece;
+use outlast_host::store::understood;
 
 use crate::command::Command;
 use crate::error::{Error, Result};
@@ -39,8 +41,31 @@ pub struct Reading {
     only: Option<frame::Stream>,
     lines_left: Option<u64>,
     problem: Option<String>,
+    /// What was kept of the end of an output whose log failed.
+    kept: Option<KeptTail>,
     /// While output is captured the cap may drop what is being read.
     dropping: Option<Dropping>,
+}
+
+/// The last bytes of an output whose log could not be written, out of its exit record.
+#[derive(Debug)]
+struct KeptTail {
+    from: u64,
+    bytes: Vec<u8>,
+}
+
+impl KeptTail {
+    /// None for a log that is whole, or of which nothing was kept.
+    fn of(exit: &ExitRecord) -> Option<KeptTail> {
+        let bytes = exit.kept_tail().filter(|bytes| !bytes.is_empty())?;
+        Some(KeptTail { from: exit.output.bytes.saturating_sub(bytes.len() as u64), bytes })
+    }
+
+    /// What there is of it from an offset on.
+    fn rest(&self, offset: u64) -> &[u8] {
+        let skipped = usize::try_from(offset.saturating_sub(self.from)).unwrap_or(usize::MAX);
+        self.bytes.get(skipped..).unwrap_or_default()
+    }
 }
 
 /// What tells whether bytes that were read may have been dropped meanwhile.
@@ -67,7 +92,8 @@ impl Command {
         if let Some(lines) = options.tail_lines {
             reading.next = reading.last_lines(lines)?;
         }
-        reading.problem = record_errors(&dir);
+        let errors: Vec<String> = record_errors(&dir)?.into_iter().chain(reading.problem.take()).collect();
+        reading.problem = (!errors.is_empty()).then(|| errors.join("; "));
         Ok(reading)
     }
 
@@ -96,7 +122,17 @@ impl Command {
     ) -> Result<Reading> {
         let mut reading = Reading { stored: self.stored(dir)?, ..Reading::default() };
         if dir.lease_is_held()? {
-            reading.dropping = dropping(dir);
+            reading.dropping = dropping(dir)?;
+        }
+        if let Some(exit) = understood(dir.exit())? {
+            reading.kept = KeptTail::of(&exit);
+            reading.end = exit.output.bytes;
+        }
+        if reading.stored.is_none() {
+            reading.problem = Some(match &reading.kept {
+                Some(kept) => format!("it has no log; the last {} bytes of its output were kept", kept.bytes.len()),
+                None => "it has no log; no output of it is kept".to_owned(),
+            });
         }
         if let Some(stored) = &mut reading.stored {
             if let Some(output) = live {
@@ -120,13 +156,13 @@ impl Command {
     }
 }
 
-/// What is held against the records of a command, joined. Records that cannot be read are told by a status.
-fn record_errors(dir: &CommandDir) -> Option<String> {
-    let errors = match dir.exit() {
-        Ok(Some(exit)) => exit.record.errors,
-        _ => dir.status().ok().flatten().map(|status| status.record.errors).unwrap_or_default(),
+/// What is held against the records of a command. Damaged records are told by a status.
+fn record_errors(dir: &CommandDir) -> Result<Vec<String>> {
+    let errors = match understood(dir.exit())? {
+        Some(exit) => Some(exit.errors),
+        None => understood(dir.status())?.map(|status| status.errors),
     };
-    (!errors.is_empty()).then(|| errors.join("; "))
+    Ok(errors.unwrap_or_default())
 }
 
 impl Reading {
@@ -190,20 +226,25 @@ impl Reading {
     /// Takes over what another read found on disk, and goes on where this one is.
     pub(crate) fn take_over(&mut self, fresh: Reading) {
         (self.stored, self.end, self.dropping) = (fresh.stored, fresh.end, fresh.dropping);
+        (self.kept, self.problem) = (fresh.kept, fresh.problem);
     }
 
     fn step(&mut self) -> Result<Option<Piece>> {
         loop {
-            let Some(stored) = &self.stored else { return Ok(None) };
             if self.next >= self.end || self.lines_left == Some(0) {
                 return Ok(None);
             }
-            let room = usize::try_from(self.end - self.next).unwrap_or(STEP).min(STEP);
+            // What was kept stands in for a log that failed, from where it begins.
+            let kept_from = self.kept.as_ref().map_or(u64::MAX, |kept| kept.from);
+            let Some(stored) = self.stored.as_ref().filter(|_| self.next < kept_from) else {
+                return Ok(self.step_kept());
+            };
+            let room = usize::try_from(self.end.min(kept_from) - self.next).unwrap_or(STEP).min(STEP);
             let part = stored.index.as_deref().map(|index| entry_at(index, self.next));
             let (room, part) = match part {
                 None => (room, None),
                 // The index is written after the log: what it does not cover yet comes later.
-                Some(None) => return Ok(None),
+                Some(None) => return Ok(self.step_kept()),
                 Some(Some(entry)) => {
                     let entry_end = entry.offset + u64::from(entry.length);
                     if self.only.is_some_and(|only| only != entry.stream) {
@@ -220,7 +261,7 @@ impl Reading {
                     self.next = after;
                     return Ok(Some(Piece::Gap { offset, bytes }));
                 }
-                ReadPiece::Bytes(0) => return Ok(None),
+                ReadPiece::Bytes(0) => return Ok(self.step_kept()),
                 ReadPiece::Bytes(count) => bytes.truncate(count),
             }
             self.cut_lines(&mut bytes);
@@ -232,6 +273,26 @@ impl Reading {
             };
             return Ok(Some(Piece::Bytes { offset, stream, at_ms: part.map(|entry| entry.at_ms), bytes }));
         }
+    }
+
+    /// What follows where the log ends too early: what is missing up to the kept bytes, then those. Which stream
+    /// they came from is not kept.
+    fn step_kept(&mut self) -> Option<Piece> {
+        let kept = self.kept.as_ref()?;
+        let offset = self.next;
+        let until = if self.only.is_some() { self.end } else { kept.from.min(self.end) };
+        if offset < until {
+            self.next = until;
+            return Some(Piece::Gap { offset, bytes: until - offset });
+        }
+        let room = usize::try_from(self.end - offset).unwrap_or(STEP).min(STEP);
+        let mut bytes: Vec<u8> = kept.rest(offset).iter().copied().take(room).collect();
+        if bytes.is_empty() {
+            return None;
+        }
+        self.cut_lines(&mut bytes);
+        self.next += bytes.len() as u64;
+        Some(Piece::Bytes { offset, stream: Stream::Merged, at_ms: None, bytes })
     }
 
     fn is_separate(&self) -> bool {
@@ -290,10 +351,10 @@ impl Reading {
 }
 
 /// None where the records do not say: then nothing is known to be dropped.
-fn dropping(dir: &CommandDir) -> Option<Dropping> {
-    let cap = dir.request().ok().flatten()?.request.cap;
-    let file = dir.dir().open_file(name::LOG).ok()?;
-    Some(Dropping { dir: dir.clone(), cap, file })
+fn dropping(dir: &CommandDir) -> Result<Option<Dropping>> {
+    let Some(asked) = understood(dir.request())? else { return Ok(None) };
+    let Some(file) = if_there(dir.dir().open_file(name::LOG))? else { return Ok(None) };
+    Ok(Some(Dropping { dir: dir.clone(), cap: asked.request.cap, file }))
 }
 
 /// The part of the output that an offset lies in.

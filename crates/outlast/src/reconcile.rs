@@ -94,11 +94,11 @@ impl Runtime {
             return Err(Error::Usage("an empty context has no earlier session".to_owned()));
         }
         for id in self.state()?.list()?.into_iter().rev() {
-            // One that cannot be opened is not known to be of this context.
-            if let Ok(session) = self.open_session(&id).await
-                && session.record().is_some_and(|record| record.context == key)
-            {
-                return Ok(Some(id));
+            match self.open_session(&id).await {
+                Ok(session) if session.record().is_some_and(|record| record.context == key) => return Ok(Some(id)),
+                Err(error) if error.is_unknown() => return Err(error),
+                // One that is damaged is not known to be of this context.
+                Ok(_) | Err(_) => {}
             }
         }
         Ok(None)
@@ -172,9 +172,10 @@ impl Pass<'_> {
 
     /// Lets its keeper or a verdict finish its record, as far as that may be done here.
     async fn repair(&mut self, dir: &CommandDir) -> Result<()> {
-        let (standing, written) = settle::settle(self.session, dir, self.repair).await?;
+        let (standing, settled) = settle::settle(self.session, dir, self.repair).await?;
+        self.report.notes.extend(settled.note.map(|note| format!("{}: {note}", dir.id())));
         match standing {
-            Standing::Lost(verdict) if written => {
+            Standing::Lost(verdict) if settled.written => {
                 let snapshot = self.snapshot(dir.id()).await?;
                 let trusted = snapshot.trust == "trusted" && self.report.trust.as_deref() != Some("untrusted");
                 self.report.trust = Some(if trusted { "trusted" } else { "untrusted" }.to_owned());

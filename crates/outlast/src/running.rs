@@ -12,7 +12,7 @@ use outlast_core::wire::{DemotedBy, FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
 use crate::command::Command;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::finished::{Finished, Held};
 use crate::keeper::{self, ANSWER_BOUND};
 use crate::launch::{self, Launched};
@@ -157,6 +157,36 @@ impl Running {
                 None => self.vanished().await?,
             }
         }
+    }
+
+    /// The next event that is no output, for a caller that has no room for more of it: a demotion is heard
+    /// although output before it was not passed on, and no event follows it. None once the command has
+    /// ended: what is left of its output, and then the end, are given by [`Running::next`]. Cancel-safe.
+    pub async fn next_but_output(&mut self) -> Result<Option<RunEvent>> {
+        let is_output = |event: &RunEvent| matches!(event, RunEvent::Output { .. } | RunEvent::OutputGap { .. });
+        loop {
+            let at = self.events.iter().position(|event| !is_output(event));
+            if let Some(event) = at.and_then(|at| self.events.remove(at)) {
+                return Ok(Some(event));
+            }
+            if self.over || self.has_ended() {
+                return Ok(None);
+            }
+            if let Some(last) = self.last.take() {
+                self.over = true;
+                self.events.clear();
+                return Ok(Some(last));
+            }
+            match self.launched.channel.next().await? {
+                Some(frame) => self.hear(frame)?,
+                None => self.vanished().await?,
+            }
+        }
+    }
+
+    /// Whether the command is known to have ended although its end was not given as an event yet.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.last, Some(RunEvent::Ended(_)))
     }
 
     /// Asks for the demotion now; `Demoted`, `NotDemoted` or `Ended` follows as an event.
@@ -326,19 +356,20 @@ impl Running {
 
     /// The supervisor went away without a word: what became of the command is found out elsewhere.
     async fn vanished(&mut self) -> Result<()> {
+        let pidfd = self.pidfd.as_ref().map(OwnedFd::try_clone).transpose();
         let command = vanished::Vanished {
             session: &self.session,
             request: &self.request,
             leader: self.leader.clone(),
-            pidfd: self.pidfd.as_ref().and_then(|pidfd| pidfd.try_clone().ok()),
+            pidfd: pidfd.map_err(|error| Error::system("cannot ask the kernel for the end of the command", error))?,
             keeper: self.launched.keeper.as_mut(),
             ran: self.started.elapsed(),
         };
         let exit = command.find_out().await?;
         self.unheard = true;
-        let materialised = match self.session.dir() {
-            Ok(dir) => dir.command(self.request.id)?.is_some(),
-            Err(_) => false,
+        let materialised = match self.session.dir_if_any()? {
+            Some(dir) => dir.command(self.request.id)?.is_some(),
+            None => false,
         };
         self.end(exit, materialised)
     }

@@ -25,6 +25,8 @@ pub struct Runtime {
 pub(crate) struct RuntimeInner {
     pub(crate) config: Config,
     state: Result<State>,
+    /// Why no records can be made in a state directory that can be read.
+    unwritable: Option<Error>,
     /// Sessions that have a handle in this process, so that every handle is the same session.
     pub(crate) sessions: Mutex<HashMap<SessionId, Weak<SessionInner>>>,
     ids: Mutex<IdSource>,
@@ -64,13 +66,22 @@ impl Runtime {
         } else {
             Err(Error::Usage(format!("the state directory {} is not an absolute path", config.state_dir.display())))
         };
-        let inner = RuntimeInner { config, state, sessions: Mutex::default(), ids: Mutex::new(IdSource::default()) };
+        let written = state.as_ref().map(|state| state.sessions().check_writable());
+        let unwritable = written.ok().and_then(Result::err).map(Error::from);
+        let inner = RuntimeInner {
+            config,
+            state,
+            unwritable,
+            sessions: Mutex::default(),
+            ids: Mutex::new(IdSource::default()),
+        };
         Ok(Runtime { inner: Arc::new(inner) })
     }
 
     /// Whether records can be made, else why not.
     pub fn records(&self) -> Result<(), &Error> {
-        self.inner.state.as_ref().map(|_| ())
+        self.inner.state.as_ref()?;
+        self.inner.unwritable.as_ref().map_or(Ok(()), Err)
     }
 
     /// The state directory as it was given.
@@ -88,11 +99,19 @@ impl Runtime {
         self.inner.config.find_executable()
     }
 
-    /// The open state directory, for calls that need one.
+    /// The open state directory, for calls that look at what is in one. Where nobody can say now whether
+    /// anything is, that is the error.
     pub(crate) fn state(&self) -> Result<&State> {
-        self.inner.state.as_ref().map_err(|error| {
-            Error::NoRecords(format!("no records can be made: {error}; a command still runs in the foreground"))
+        self.inner.state.as_ref().map_err(|error| match error {
+            Error::File(file) if file.is_unknown() => Error::File(file.clone()),
+            error => no_records(error),
         })
+    }
+
+    /// The open state directory, for calls that make something in it; refused where that cannot be done.
+    pub(crate) fn state_to_write(&self) -> Result<&State> {
+        self.records().map_err(no_records)?;
+        self.state()
     }
 
     pub(crate) fn new_command_id(&self) -> Result<CommandId> {
@@ -119,6 +138,10 @@ impl Runtime {
         let (ms, counter) = ids.next(clock::unix_ms());
         Ok((ms, counter, u64::from_le_bytes(bytes)))
     }
+}
+
+fn no_records(error: &Error) -> Error {
+    Error::NoRecords(format!("no records can be made: {error}; a command still runs in the foreground"))
 }
 
 impl Owner {

@@ -40,7 +40,17 @@ impl Session {
 
     /// Whether records can be made in it.
     pub fn has_records(&self) -> bool {
-        self.inner.dir.is_some()
+        self.inner.dir.is_some() && self.inner.runtime.records().is_ok()
+    }
+
+    /// Its directory, for calls that look at what is in it; none for a session that is nowhere on disk. An error
+    /// where only nobody can say now what is there.
+    pub(crate) fn dir_if_any(&self) -> Result<Option<&SessionDir>> {
+        match (&self.inner.dir, self.inner.runtime.state()) {
+            (Some(dir), _) => Ok(Some(dir)),
+            (None, Err(error)) if error.is_unknown() => Err(error),
+            (None, _) => Ok(None),
+        }
     }
 
     /// Whether this process owns it.
@@ -102,16 +112,22 @@ impl Session {
     pub(crate) fn keep_leader(&self, id: CommandId, leader: OwnedFd) {
         let (Some(owner), Ok(dir)) = (&self.inner.owner, self.dir()) else { return };
         let mut leaders = owner.leaders.lock().unwrap_or_else(PoisonError::into_inner);
-        leaders
-            .retain(|id, _| matches!(dir.command(*id), Ok(Some(command)) if matches!(command.has_exit(), Ok(false))));
+        // One of which nothing can be said now is kept.
+        let is_over = |id: CommandId| match dir.command(id) {
+            Ok(Some(command)) => matches!(command.has_exit(), Ok(true)),
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        leaders.retain(|id, _| !is_over(*id));
         leaders.insert(id, leader);
     }
 
     /// The descriptor of a demoted leader, where this process holds it.
-    pub(crate) fn leader_of(&self, id: CommandId) -> Option<OwnedFd> {
-        let owner = self.inner.owner.as_ref()?;
+    pub(crate) fn leader_of(&self, id: CommandId) -> Result<Option<OwnedFd>> {
+        let Some(owner) = &self.inner.owner else { return Ok(None) };
         let leaders = owner.leaders.lock().unwrap_or_else(PoisonError::into_inner);
-        leaders.get(&id)?.try_clone().ok()
+        let leader = leaders.get(&id).map(OwnedFd::try_clone).transpose();
+        leader.map_err(|error| Error::system(format!("cannot ask the kernel for the end of {id}"), error))
     }
 
     async fn connect_as_owner(&self, mark: &ProcessMark) -> Result<Link> {

@@ -6,14 +6,13 @@ use outlast_core::ending::{BY_SUPERVISOR_LOST, End, Fact};
 use outlast_core::id::{CommandId, ReportId, SessionId};
 use outlast_core::lifecycle;
 use outlast_core::record::{
-    ExitRecord, Leftover, OutputState, Ownership, ProcessMark, RequestRecord, StatusRecord, TraceLine, VerdictRecord,
-    schema,
+    ExitRecord, Leftover, OutputState, Ownership, RequestRecord, StatusRecord, TraceLine, VerdictRecord, schema,
 };
 use outlast_core::request::{OsText, Request, line_of};
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::lock::Lock;
 use outlast_host::store::command::CommandDir;
-use outlast_host::store::trace;
+use outlast_host::store::{trace, understood};
 use outlast_host::sys::pidfd;
 use outlast_host::sys::reap::WaitStatus;
 use outlast_host::{clock, mark, proc};
@@ -40,6 +39,15 @@ pub(crate) enum Standing {
     Lost(Box<VerdictRecord>),
     /// Nobody watches it and its end is not recorded yet; the text says who must do that.
     Deferred(String),
+}
+
+/// What a look did about a command that nobody watches any more.
+#[derive(Default)]
+pub(crate) struct Settled {
+    /// Whether it wrote the verdict.
+    pub(crate) written: bool,
+    /// What went wrong beside the verdict, which stands.
+    pub(crate) note: Option<String>,
 }
 
 /// On whose behalf verdicts are written.
@@ -69,30 +77,32 @@ pub(crate) fn recorded(dir: &CommandDir) -> Result<Option<Standing>> {
 }
 
 /// How a command stands; where nobody watches it and no end is recorded, that is put right first: by
-/// its keeper, which knows the end, else by a verdict. True if this call wrote the verdict.
-pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) -> Result<(Standing, bool)> {
+/// its keeper, which knows the end, else by a verdict.
+pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) -> Result<(Standing, Settled)> {
     loop {
         if let Some(standing) = recorded(dir)? {
-            return Ok((standing, false));
+            return Ok((standing, Settled::default()));
         }
         // What has neither is no command of ours: nothing is written beside it.
-        if !matches!(dir.request(), Ok(Some(_))) && !matches!(dir.status(), Ok(Some(_))) {
+        if understood(dir.request())?.is_none() && understood(dir.status())?.is_none() {
             let note = format!("{} holds no records that can be understood", dir.path().display());
-            return Ok((Standing::Deferred(note), false));
+            return Ok((Standing::Deferred(note), Settled::default()));
         }
         match keeper::ask(session.dir()?.dir(), &ToKeeper::Fate { id: dir.id() }, keeper::ANSWER_BOUND).await {
             Ok(Some(FromKeeper::Fate { known: true, .. })) if dir.has_exit()? => continue,
             Ok(Some(FromKeeper::Fate { known: true, .. })) => {
-                return Ok((Standing::Deferred("its keeper is about to record its end".to_owned()), false));
+                let note = "its keeper is about to record its end".to_owned();
+                return Ok((Standing::Deferred(note), Settled::default()));
             }
             Ok(_) => {}
-            Err(error) => return Ok((Standing::Deferred(error.to_string()), false)),
+            Err(error) if error.is_unknown() => return Err(error),
+            Err(error) => return Ok((Standing::Deferred(error.to_string()), Settled::default())),
         }
         let held = report.owner_held || session.is_owned_here();
         let owner = if held { None } else { Some(owner_lock(session).await?) };
         if let Some(None) = owner {
             let note = "its end is not recorded; the owner of its session will do that".to_owned();
-            return Ok((Standing::Deferred(note), false));
+            return Ok((Standing::Deferred(note), Settled::default()));
         }
         // Taken by somebody else meanwhile: look again.
         let Some(_lease) = dir.try_lease_unsigned()? else { continue };
@@ -101,10 +111,12 @@ pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) 
         }
         if let Some(exit) = known_here(session, dir).await? {
             dir.write_exit(&exit, None)?;
-            return Ok((Standing::Ended(Box::new(exit)), false));
+            return Ok((Standing::Ended(Box::new(exit)), Settled::default()));
         }
         let verdict = write_verdict(session, dir, report).await?;
-        return Ok((Standing::Lost(Box::new(verdict)), true));
+        // The verdict is the record; a trace that cannot be written does not undo it.
+        let note = trace_lost(session, &verdict).err().map(|error| format!("it is not in the trace: {error}"));
+        return Ok((Standing::Lost(Box::new(verdict)), Settled { written: true, note }));
     }
 }
 
@@ -137,7 +149,8 @@ fn recorded_under_lease(dir: &CommandDir) -> Result<bool> {
 /// The end as the kernel tells it to this process, where it holds a descriptor of the leader. What else
 /// the command left is ended first, as for a verdict. The caller holds the lease.
 async fn known_here(session: &Session, dir: &CommandDir) -> Result<Option<ExitRecord>> {
-    let (Some(leader), Some(asked), Some(status)) = (session.leader_of(dir.id()), dir.request()?, dir.status()?) else {
+    let (Some(leader), Some(asked), Some(status)) = (session.leader_of(dir.id())?, dir.request()?, dir.status()?)
+    else {
         return Ok(None);
     };
     let Ok(ended) = tokio::time::timeout(LEFTOVER_BOUND, ready::process_end(leader)).await else { return Ok(None) };
@@ -195,8 +208,8 @@ pub(crate) fn lost_watchers(request: &Request, end: End) -> ExitRecord {
 /// Writes that nobody knows the end, after ending what the command left. The caller holds the lease.
 async fn write_verdict(session: &Session, dir: &CommandDir, report: Report) -> Result<VerdictRecord> {
     let runtime = session.runtime();
-    let request = dir.request().ok().flatten().map(|loaded| loaded.record);
-    let status = dir.status().ok().flatten().map(|loaded| loaded.record);
+    let request = understood(dir.request())?;
+    let status = understood(dir.status())?;
     let (program, command) = match request {
         Some(record) => (record.program, record.request.argv),
         None => (OsText(Vec::new()), Vec::new()),
@@ -205,7 +218,9 @@ async fn write_verdict(session: &Session, dir: &CommandDir, report: Report) -> R
         Some(id) => id,
         None => runtime.new_report_id()?,
     };
-    let same_boot = status.as_ref().is_none_or(|status| status.supervisor.boot == clock::boot_id());
+    let this_boot =
+        clock::boot_id().map_err(|error| Error::Unreachable(format!("cannot tell which boot this is: {error}")))?;
+    let same_boot = status.as_ref().is_none_or(|status| status.supervisor.boot == this_boot);
     let verdict = VerdictRecord {
         schema: schema::VERDICT.to_owned(),
         session: *session.id(),
@@ -220,8 +235,6 @@ async fn write_verdict(session: &Session, dir: &CommandDir, report: Report) -> R
         leftovers: if same_boot { end_leftovers(dir.id()).await? } else { Vec::new() },
     };
     dir.write_verdict(&verdict)?;
-    // The verdict is the record; a trace that cannot be written does not undo it.
-    let _ = trace_lost(session, &verdict);
     Ok(verdict)
 }
 
@@ -281,14 +294,7 @@ pub(crate) async fn end_process(pid: u32, start: u64, id: &str) -> Result<(), St
 }
 
 /// The final state of the output: as of the close of capture where that is known, else as of the end.
-pub(crate) fn final_output(dir: &CommandDir, exit: &ExitRecord) -> OutputState {
-    match dir.status() {
-        Ok(Some(status)) if !status.capturing => status.record.output,
-        _ => exit.output,
-    }
-}
-
-/// Whether the process of a mark lives; an answer that cannot be had counts as no.
-pub(crate) fn lives(mark: &ProcessMark) -> bool {
-    mark::is_alive(mark).unwrap_or(false)
+pub(crate) fn final_output(dir: &CommandDir, exit: &ExitRecord) -> Result<OutputState> {
+    let closed = understood(dir.status())?.filter(|status| !status.capturing);
+    Ok(closed.map_or(exit.output, |status| status.output))
 }

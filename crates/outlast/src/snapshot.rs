@@ -8,9 +8,11 @@ use outlast_core::record::{
 };
 use outlast_core::request::{Lifetime, OsText, Stdin};
 use outlast_core::wire::LiveStatus;
+use outlast_host::store::command::CommandDir;
 use outlast_host::{clock, proc};
 use std::path::PathBuf;
 
+use crate::error::{Error, Result};
 use crate::output::OutputView;
 
 /// Everything about one command at one moment.
@@ -91,10 +93,18 @@ const NEWER: &str = "a newer outlast wrote its records; what this one knows of t
 
 impl Snapshot {
     /// What an end that nobody told before says; the view of a completion.
-    pub(crate) fn of_exit(exit: ExitRecord, output: OutputState, log: Option<PathBuf>) -> Snapshot {
+    pub(crate) fn of_exit(exit: ExitRecord, output: OutputState, dir: &CommandDir) -> Result<Snapshot> {
+        let mut survivors = Vec::new();
+        for survivor in &exit.survivors {
+            if lives(survivor)? {
+                survivors.push(survivor.clone());
+            }
+        }
+        // Whose end was recorded for it without a log has none: a log begins with a heading.
+        let log = (output.start > 0).then(|| dir.log_path());
         let ok = exit.is_ok();
         let newer = check_schema(&exit.schema, schema::EXIT) == SchemaCheck::Newer;
-        Snapshot {
+        Ok(Snapshot {
             id: exit.id,
             alias: exit.alias,
             session: exit.session,
@@ -117,7 +127,7 @@ impl Snapshot {
             duration_ms: exit.duration_ms,
             output: view(output, log, false),
             pid: None,
-            survivors: exit.survivors.iter().filter(|one| lives(one)).cloned().collect(),
+            survivors,
             survivors_at_end: exit.survivors,
             containment: exit.containment,
             limits_kept_by: exit.limits_kept_by,
@@ -129,7 +139,7 @@ impl Snapshot {
             report: None,
             note: newer.then(|| NEWER.to_owned()),
             damaged: None,
-        }
+        })
     }
 
     /// A command that has no end by its records. Damaged or missing ones leave their part empty.
@@ -224,9 +234,10 @@ impl Snapshot {
 }
 
 /// Whether a survivor is still there: the same process, by its start time.
-fn lives(survivor: &Survivor) -> bool {
-    let stat = proc::stat(survivor.pid).ok().flatten();
-    stat.is_some_and(|stat| stat.is_live() && stat.start == survivor.start)
+fn lives(survivor: &Survivor) -> Result<bool> {
+    let stat = proc::stat(survivor.pid)
+        .map_err(|error| Error::Unreachable(format!("cannot look at process {}: {error}", survivor.pid)))?;
+    Ok(stat.is_some_and(|stat| stat.is_live() && stat.start == survivor.start))
 }
 
 fn view(output: OutputState, log: Option<PathBuf>, capturing: bool) -> OutputView {

@@ -6,6 +6,7 @@ use outlast_core::record::{Phase, Survivor};
 use outlast_core::request::STOP_GRACE_MS;
 use outlast_core::wire::{FromSupervisor, ToSupervisor};
 use outlast_host::store::command::CommandDir;
+use outlast_host::store::understood;
 
 use crate::command::Command;
 use crate::deliver::check_consumer;
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::probe;
 use crate::race;
 use crate::request::millis;
-use crate::session::Session;
+use crate::session::{Session, is_alive};
 use crate::settle::{self, Report, Standing};
 use crate::snapshot::Snapshot;
 
@@ -82,7 +83,7 @@ impl Command {
     }
 
     async fn ask_to_stop(&self, dir: &CommandDir, options: &StopOptions) -> Result<Option<StopOutcome>> {
-        let own_grace = dir.request().ok().flatten().map_or(STOP_GRACE_MS, |record| record.request.stop_grace_ms);
+        let own_grace = understood(dir.request())?.map_or(STOP_GRACE_MS, |record| record.request.stop_grace_ms);
         let grace = options.grace.map_or(own_grace, millis);
         let question =
             ToSupervisor::Stop { by: options.by.clone(), grace_ms: options.grace.map(millis), signal: options.signal };
@@ -111,20 +112,24 @@ impl Command {
     /// The answer where a supervisor lives and does not answer.
     async fn unanswered(&self, dir: &CommandDir) -> Result<StopOutcome> {
         let snapshot = self.brief().await?;
-        let leader = dir.status().ok().flatten().and_then(|status| status.record.leader);
-        let alive = leader.filter(settle::lives).map(|leader| Survivor {
-            pid: leader.pid,
-            name: snapshot.program.lossy(),
-            start: leader.start,
-            fate: outlast_core::record::Fate::Kept,
-        });
+        let mut alive = Vec::new();
+        if let Some(leader) = understood(dir.status())?.and_then(|status| status.leader)
+            && is_alive(&leader)?
+        {
+            alive.push(Survivor {
+                pid: leader.pid,
+                name: snapshot.program.lossy(),
+                start: leader.start,
+                fate: outlast_core::record::Fate::Kept,
+            });
+        }
         Ok(StopOutcome {
             snapshot,
             signals: 0,
             already_ended: false,
             verified: false,
             ended_survivors: Vec::new(),
-            alive: alive.into_iter().collect(),
+            alive,
             note: Some(probe::silent_note(dir)),
         })
     }

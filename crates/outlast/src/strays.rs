@@ -15,7 +15,7 @@ impl Session {
     /// Ends the processes of commands that have neither a supervisor nor a keeper any more. What belongs
     /// to a command whose end is still to be written is left to whoever writes that, and says so there.
     pub(crate) async fn end_strays(&self) -> Result<()> {
-        let Ok(dir) = self.dir() else { return Ok(()) };
+        let Some(dir) = self.dir_if_any()? else { return Ok(()) };
         // A keeper that leaves in order takes its door along.
         if !dir.has_door() || dir.has_keeper()? {
             return Ok(());

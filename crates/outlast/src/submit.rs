@@ -116,6 +116,7 @@ impl Session {
     pub async fn start(&self, request: RunRequest) -> Result<Outcome> {
         if !self.has_records() {
             // The state directory says why there are none.
+            self.runtime().state_to_write()?;
             self.dir()?;
         }
         let mut running = self.submit(request, true).await?;

@@ -30,12 +30,12 @@ impl Vanished<'_> {
     /// Its end: as the keeper knows it, else as it is recorded, else as the kernel tells whoever holds
     /// a descriptor of the leader, else nobody knows.
     pub(crate) async fn find_out(mut self) -> Result<ExitRecord> {
-        if let Some(exit) = self.ask_keeper().await {
+        if let Some(exit) = self.ask_keeper().await? {
             return Ok(exit);
         }
-        let dir = match self.session.dir() {
-            Ok(session) => session.command(self.request.id)?,
-            Err(_) => None,
+        let dir = match self.session.dir_if_any()? {
+            Some(session) => session.command(self.request.id)?,
+            None => None,
         };
         if let Some(dir) = &dir
             && let Some(exit) = dir.exit()?
@@ -66,7 +66,7 @@ impl Vanished<'_> {
         Ok(self.record(End::Lost))
     }
 
-    async fn ask_keeper(&mut self) -> Option<ExitRecord> {
+    async fn ask_keeper(&mut self) -> Result<Option<ExitRecord>> {
         let question = ToKeeper::Fate { id: self.request.id };
         let answer = match &mut self.keeper {
             Some(keeper) => {
@@ -74,14 +74,20 @@ impl Vanished<'_> {
                     keeper.send(&question).await?;
                     keeper.message::<FromKeeper>().await
                 };
-                tokio::time::timeout(ANSWER_BOUND, answer).await.ok()?
+                let Ok(answer) = tokio::time::timeout(ANSWER_BOUND, answer).await else { return Ok(None) };
+                answer
             }
-            None => keeper::ask(self.session.dir().ok()?.dir(), &question, ANSWER_BOUND).await,
+            None => match self.session.dir_if_any()? {
+                Some(dir) => keeper::ask(dir.dir(), &question, ANSWER_BOUND).await,
+                None => return Ok(None),
+            },
         };
-        // A keeper that is gone or silent is no source; the next one is asked.
+        // A keeper that is gone or silent is no source; the next one is asked. One that could not be asked may
+        // know.
         match answer {
-            Ok(Some(FromKeeper::Fate { exit, .. })) => exit.map(|exit| *exit),
-            _ => None,
+            Ok(Some(FromKeeper::Fate { exit, .. })) => Ok(exit.map(|exit| *exit)),
+            Err(error) if error.is_unknown() => Err(error),
+            Ok(_) | Err(_) => Ok(None),
         }
     }
 

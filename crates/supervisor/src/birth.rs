@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use crate::context::Context;
 use outlast_core::request::{OsText, Request, Stdin, Streams};
 use outlast_host::inherit;
 use outlast_host::program::{recorded_program, resolve_program};
@@ -74,8 +75,9 @@ pub fn prepare(request: &Request) -> Result<Prepared, Failed> {
 }
 
 impl Prepared {
-    /// Starts the leader; `null` is its standard input unless an open one is asked for.
-    pub fn start(self, request: &Request, null: &OwnedFd, cgroup: Option<&impl AsFd>) -> Result<Born, Failed> {
+    /// Starts the leader; its standard input is `/dev/null` unless an open one is asked for.
+    pub fn start(self, request: &Request, context: &Context, cgroup: Option<&impl AsFd>) -> Result<Born, Failed> {
+        let null = &context.null;
         let pipe_failed = |errno| Failed { step: "pipe", errno, what: "a pipe for the output".into() };
         let (out_read, out_write) = capture_pipe().map_err(pipe_failed)?;
         let mut outputs = vec![out_read];
@@ -99,7 +101,7 @@ impl Prepared {
             stderr: err_write.as_ref().unwrap_or(&out_write).as_fd(),
             cgroup: cgroup.map(AsFd::as_fd),
             rlimits: rlimits(request),
-            inherited: inherit::differing(&request.inherited),
+            inherited: inherit::differing(&request.inherited, &context.limits),
             umask: request.umask.map(Mode::from_raw_mode),
             oom_score_adj: Some(OOM_SCORE),
         };

@@ -84,6 +84,7 @@ impl Capture {
     pub fn read(&mut self, number: usize, sink: &mut dyn FnMut(Stream, &[u8])) -> Found {
         let mut found = Found::default();
         let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
         buffer.reserve_exact(READ_BYTES);
         for _ in 0..READS_IN_TURN {
             let Some(pipe) = &mut self.pipes[number] else { break };

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use outlast_core::id::EventId;
 use outlast_core::record::{ProcessMark, SessionRecord};
+use outlast_core::request::Inherited;
 use outlast_host::cgroup::{self, CgroupParent};
 use outlast_host::store::session::SessionDir;
 use outlast_host::{clock, mark};
@@ -16,6 +17,8 @@ pub struct Context {
     pub session: Option<(SessionDir, SessionRecord)>,
     /// `/dev/null`, for standard inputs.
     pub null: OwnedFd,
+    /// The limits of this process.
+    pub limits: Vec<Inherited>,
     /// Where leaves of the cgroup tree can be made.
     pub cgroups: Option<CgroupParent>,
     /// The resident owner now, where there is one.
@@ -28,7 +31,7 @@ impl Context {
         let null = rustix::fs::open(Path::new("/dev/null"), OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| format!("cannot open /dev/null: {error}"))?;
         // Without a cgroup tree the sweep does the same work; doctor tells which is used.
-        Ok(Context { session, null, cgroups: cgroup::parent().ok().flatten(), owner: None })
+        Ok(Context { session, null, limits: Vec::new(), cgroups: cgroup::parent().ok().flatten(), owner: None })
     }
 
     /// The session's directory.

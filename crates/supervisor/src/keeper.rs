@@ -68,6 +68,7 @@ pub struct Keeper {
     anchor_again_at: Option<Duration>,
     owner_gone_at: Option<Duration>,
     idle_until: Option<Duration>,
+    spare_due_at: Option<Duration>,
     vacant: Vec<Vacant>,
     finished: BTreeMap<CommandId, Option<ExitRecord>>,
     strays_left: bool,
@@ -111,6 +112,7 @@ impl Keeper {
             anchor_again_at: None,
             owner_gone_at: None,
             idle_until: None,
+            spare_due_at: None,
             vacant: Vec::new(),
             finished: BTreeMap::new(),
             strays_left: orphans == Some(true),
@@ -180,7 +182,10 @@ impl Keeper {
     fn deadline(&self) -> Option<Duration> {
         let sweep = (self.strays_left || !self.vacant.is_empty()).then(|| clock::monotonic() + SWEEP_PAUSE);
         let closing = self.closing.as_ref().map(Closing::until);
-        [sweep, closing, self.owner_gone_at, self.idle_until, self.anchor_again_at].into_iter().flatten().min()
+        [sweep, closing, self.owner_gone_at, self.idle_until, self.anchor_again_at, self.spare_due_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn take_signals(&mut self) {

@@ -17,6 +17,7 @@ use outlast_core::wire::{DemotedBy, FromOwnKeeper, FromSupervisor};
 use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::frame::Channel;
+use outlast_host::inherit;
 use outlast_host::sys::{reap, signals};
 use rustix::process::Signal;
 
@@ -59,7 +60,8 @@ pub struct Post {
 
 impl Post {
     /// Takes the post: children of dead descendants fall to this process from now on.
-    pub fn take(context: Context, link: Channel) -> Result<Post, String> {
+    pub fn take(mut context: Context, link: Channel) -> Result<Post, String> {
+        context.limits = inherit::limits();
         let tell = |error: rustix::io::Errno| error.to_string();
         outlast_host::sys::prctl::set_child_subreaper().map_err(tell)?;
         let poll = Poll::new().map_err(tell)?;
@@ -335,7 +337,8 @@ impl Watch<'_> {
                 Action::Close => self.close(),
             }
         }
-        if self.life.phase() != phase {
+        // At the very end the closing writes the last status.
+        if self.life.phase() != phase && self.life.stage() != Stage::Over {
             self.publish_status(true);
         }
     }

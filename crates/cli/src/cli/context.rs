@@ -1,13 +1,16 @@
 //! What all verbs need: the runtime, and who is meant by the ids that were given.
 
-use outlast::{Command, ForkKeeper, Runtime, Session};
-use outlast_core::id::{Selector, SessionId};
-use outlast_core::names::{NameField, check_name};
+use outlast::{Command, ForkKeeper, Runtime, Session, Told};
+use outlast_core::id::{CommandId, IdError, Selector, SessionId};
+use outlast_core::names::{NameField, check_name, shorten};
 
 use super::Scope;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::Printer;
+
+/// Characters of a name that cannot be one which are repeated; an id has 36.
+const NAME_CHARACTERS: usize = 48;
 
 /// The surroundings of one call.
 pub struct Context {
@@ -30,15 +33,38 @@ impl Context {
     }
 
     /// The session that was named, by an option or by the environment.
-    fn named(&self, scope: &Scope) -> Result<Option<SessionId>, Failure> {
+    async fn named(&self, scope: &Scope) -> Result<Option<SessionId>, Failure> {
         let Some(name) = scope.session.as_ref().or(self.config.session.as_ref()) else { return Ok(None) };
-        parse_session(name).map(Some)
+        self.session_id(name).await.map(Some)
+    }
+
+    /// Reads the id of a session, or looks for the one session whose id begins like this.
+    pub async fn session_id(&self, name: &str) -> Result<SessionId, Failure> {
+        let wrong = match name.parse() {
+            Ok(id) => return Ok(id),
+            Err(error @ IdError { .. }) => Failure::Usage(error.to_string()),
+        };
+        let digits = name.strip_prefix("ses_").unwrap_or_default();
+        if digits.is_empty()
+            || digits.len() >= 32
+            || !digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        {
+            return Err(wrong);
+        }
+        let all = self.runtime.sessions().await?;
+        let found: Vec<SessionId> =
+            all.iter().map(|one| one.id).filter(|id| id.to_string().starts_with(name)).collect();
+        match found.as_slice() {
+            [only] => Ok(*only),
+            [] => Err(Failure::Unknown(format!("no session whose id begins with {name}"))),
+            many => Err(Failure::Usage(format!("{name} fits {} sessions; give more of the id", many.len()))),
+        }
     }
 
     /// The session that is meant, made on first use where none was named. Where no records can be made it
     /// is one that is nowhere on disk, because a command still runs in the foreground then.
     pub async fn session_or_new(&self, scope: &Scope) -> Result<Session, Failure> {
-        match self.named(scope)?.filter(|_| self.runtime.records().is_ok()) {
+        match self.named(scope).await?.filter(|_| self.runtime.records().is_ok()) {
             Some(id) => self.open(&id).await,
             None => Ok(self.runtime.session_for(self.config.anchor()).await?),
         }
@@ -46,7 +72,7 @@ impl Context {
 
     /// The session that is meant; none where none was named and none was made yet.
     pub async fn session_if_any(&self, scope: &Scope) -> Result<Option<Session>, Failure> {
-        match self.named(scope)? {
+        match self.named(scope).await? {
             Some(id) => self.open(&id).await.map(Some),
             None => Ok(self.runtime.find_session_for(self.config.anchor()).await?),
         }
@@ -102,6 +128,13 @@ impl Context {
         Some(format!("it belongs to {which}: {}", owner.id()))
     }
 
+    /// Says so where an end was told here and that could not be recorded.
+    pub fn say_unrecorded(&self, id: &CommandId, told: &Told) {
+        if let Told::Unrecorded { reason } = told {
+            self.printer.say(&format!("the end of {id} will be told again, it is not recorded that it was: {reason}"));
+        }
+    }
+
     /// Whoever is spoken for.
     pub fn consumer(&self, given: Option<&str>) -> Result<String, Failure> {
         let name = given.unwrap_or(&self.config.consumer);
@@ -111,14 +144,9 @@ impl Context {
 }
 
 /// A name that cannot be one is unknown as much as one that nobody has.
-fn unknown_name(name: &str, error: &outlast_core::id::IdError) -> Failure {
-    let shown = outlast_core::names::display_line(name);
+fn unknown_name(name: &str, error: &IdError) -> Failure {
+    let shown = shorten(name, NAME_CHARACTERS);
     Failure::Unknown(format!("{shown}; it is not {}", error.expected))
-}
-
-/// Reads the id of a session; anything else is a mistake in the arguments and nothing is looked up.
-pub fn parse_session(name: &str) -> Result<SessionId, Failure> {
-    name.parse().map_err(|error: outlast_core::id::IdError| Failure::Usage(error.to_string()))
 }
 
 /// Parses a duration for clap.

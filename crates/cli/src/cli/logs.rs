@@ -107,7 +107,11 @@ async fn read(args: &LogsArgs, command: &Command, reader: &mut Reader, context: 
     }
     reader.finish(args.bytes.is_some())?;
     if args.offset.is_some() || args.bytes.is_some() {
-        context.printer.say(&format!("next offset {}", reading.next_offset()));
+        let next = reading.next_offset();
+        if let Some(asked) = args.offset.filter(|asked| *asked > next) {
+            context.printer.say(&format!("offset {asked} is past the end of the output, which has {next} bytes"));
+        }
+        context.printer.say(&format!("next offset {next}"));
     }
     if let Some(problem) = reading.problem() {
         context.printer.say(&format!("records incomplete: {}", display_line(problem)));

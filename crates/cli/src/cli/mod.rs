@@ -30,7 +30,7 @@ pub use context::Context;
 
 /// Runs shell commands that never block their caller, are never lost and leave nothing behind.
 #[derive(Parser)]
-#[command(name = "outlast", version, after_help = exit::TABLE, disable_help_subcommand = true, max_term_width = 100)]
+#[command(name = "outlast", version, after_help = exit::TABLE, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -64,6 +64,12 @@ enum Verb {
     Receipt(NotBuilt),
 }
 
+/// Verbs and options that are known and shown in no help.
+const HIDDEN: [&str; 8] = ["man", "mcp", "hook", "receipt", "bind", "pty", "join", "unique"];
+
+/// File descriptors that must be free for a call to be answered.
+const DESCRIPTORS: usize = 16;
+
 /// The options that every verb has which looks at a session.
 #[derive(Args)]
 pub struct Scope {
@@ -88,7 +94,8 @@ fn not_built(what: &str) -> Answer {
 pub fn answer(fork_keeper: ForkKeeper) -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
+            suggest_what_is_shown(&mut error);
             // Help and version go to standard output, with success; a closed output is nobody to be told.
             let _unheard = error.print();
             return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::DONE });
@@ -96,12 +103,47 @@ pub fn answer(fork_keeper: ForkKeeper) -> ExitCode {
     };
     let config = match Config::read() {
         Ok(config) => config,
-        Err(reason) => return fail(Printer { colour: false }, &Failure::Usage(reason)),
+        Err(reason) => return fail(Printer { colour: false, columns: 80 }, &Failure::Usage(reason)),
     };
-    let printer = Printer { colour: config.colour };
+    let printer = Printer { colour: config.colour, columns: config.columns };
+    for note in &config.notes {
+        printer.say(note);
+    }
     match dispatch(cli.verb, config, printer, fork_keeper) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => fail(printer, &failure),
+    }
+}
+
+/// Takes verbs and options that no help shows out of the suggestions of an error.
+fn suggest_what_is_shown(error: &mut clap::Error) {
+    use clap::error::{ContextKind, ContextValue};
+    for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg] {
+        let shown = |name: &String| !HIDDEN.contains(&name.trim_start_matches('-'));
+        let rest = match error.remove(kind) {
+            Some(ContextValue::String(name)) => shown(&name).then_some(ContextValue::String(name)),
+            Some(ContextValue::Strings(names)) => {
+                let names: Vec<String> = names.into_iter().filter(shown).collect();
+                (!names.is_empty()).then_some(ContextValue::Strings(names))
+            }
+            other => other,
+        };
+        if let Some(rest) = rest {
+            error.insert(kind, rest);
+        }
+    }
+}
+
+/// Fails where too few descriptors are left to this process: what starts below could not say so.
+fn ensure_descriptors() -> Result<(), Failure> {
+    let spare = (0..DESCRIPTORS).map(|_| rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3));
+    // All of them at once, and given back at the end of this function.
+    match spare.collect::<Result<Vec<_>, _>>() {
+        Ok(_) => Ok(()),
+        Err(errno) => {
+            let what = format!("fewer than {DESCRIPTORS} file descriptors are free, raise `ulimit -n`");
+            Err(Failure::System(what, errno.into()))
+        }
     }
 }
 
@@ -121,6 +163,7 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
         Verb::Receipt(_) => return not_built("receipt"),
         verb => verb,
     };
+    ensure_descriptors()?;
     let context = Context::new(config, printer, fork_keeper)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

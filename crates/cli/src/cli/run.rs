@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use outlast::{Demotion, Finished, Outcome, RunRequest, Session};
+use outlast_core::names::display_line;
 use outlast_core::request::{Lifetime, Streams, Survivors};
 
 use super::{Context, Scope, context, not_built};
@@ -25,7 +26,7 @@ use crate::words;
 Ends with the command's code, or with 75 when it moved to the background.
 Ctrl-C goes to the command. Ctrl-Z moves it to the background, and so does a
 terminal or a reader that goes away. TTL is 24h unless told.
-D is 250ms, 10s, 1h30m; SIZE is 64KiB, 1GiB.
+D is 250ms, 10s, 1h30m; SIZE is 64KiB, 1GiB. A limit of 0 is no limit.
 
 Examples:
   outlast run -- make -j8
@@ -52,7 +53,7 @@ pub struct RunArgs {
     /// Stop it after this time without output
     #[arg(long, value_name = "D", value_parser = context::duration)]
     idle_limit: Option<Duration>,
-    /// Say so, in the foreground, after this time without output; never stops it
+    /// Say so after this time without output, in the foreground alone; never stops it
     #[arg(long, value_name = "D", value_parser = context::duration)]
     quiet_after: Option<Duration>,
     /// The working directory
@@ -152,7 +153,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Answer {
         let how = foreground::How {
             json: args.json,
             forward_input: args.stdin,
-            quiet_after: args.quiet_after,
+            quiet_after: args.quiet_after.filter(|time| !time.is_zero()),
             detached: matches!(args.lifetime, Lifetime::Detached { .. }),
         };
         foreground::run(&session, request, how, context).await
@@ -163,7 +164,9 @@ async fn start(session: &Session, request: RunRequest, json: bool, context: &Con
     match session.start(request).await? {
         Outcome::Finished(finished) => ended(&finished, json, context),
         Outcome::Demoted(demotion) => {
-            say_errors(&demotion, context);
+            for line in record_errors(&demotion) {
+                context.printer.say(&line);
+            }
             if json {
                 context.printer.json(&CommandView::whole(&demotion.command.snapshot().await?))?;
             } else {
@@ -176,7 +179,7 @@ async fn start(session: &Session, request: RunRequest, json: bool, context: &Con
 
 /// Shows an end, with what the output cannot say beside it.
 fn ended(finished: &Finished, json: bool, context: &Context) -> Answer {
-    for line in words::ended_inline(finished) {
+    for line in words::ended_inline(finished, None) {
         context.printer.say(&line);
     }
     if json {
@@ -185,21 +188,9 @@ fn ended(finished: &Finished, json: bool, context: &Context) -> Answer {
     Ok(exit::of_end(&finished.exit.end))
 }
 
-/// Shows a demotion; `why` it was asked for, where it was.
-async fn demoted(demotion: &Demotion, how: &foreground::How, why: Option<&str>, context: &Context) -> Answer {
-    say_errors(demotion, context);
-    if how.json {
-        context.printer.json(&CommandView::whole(&demotion.command.snapshot().await?))?;
-    } else {
-        context.printer.say(&words::moved(demotion, how.detached, why));
-    }
-    Ok(exit::DEMOTED)
-}
-
-fn say_errors(demotion: &Demotion, context: &Context) {
-    for error in &demotion.errors {
-        context.printer.say(&format!("records incomplete: {}", outlast_core::names::display_line(error)));
-    }
+/// What is held against the records of a demotion, one line each.
+fn record_errors(demotion: &Demotion) -> Vec<String> {
+    demotion.errors.iter().map(|error| format!("records incomplete: {}", display_line(error))).collect()
 }
 
 /// What makes no sense in the arguments.

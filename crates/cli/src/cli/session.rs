@@ -9,7 +9,7 @@ use outlast_core::id::CommandId;
 use outlast_core::names::check_context;
 use outlast_core::record::{ClosedRecord, Ownership};
 
-use super::context::{self, parse_session};
+use super::context;
 use super::{Context, NotBuilt, Scope, not_built};
 use crate::exit::{self, Answer, Failure};
 use crate::view::{ResumeView, SessionView, SessionsView};
@@ -31,18 +31,34 @@ pub struct SessionArgs {
 #[derive(Subcommand)]
 enum SessionVerb {
     /// Make a session and print its id
+    #[command(after_help = START_EXAMPLES)]
     Start(NewArgs),
     /// List all sessions, oldest first
+    #[command(after_help = "Example:\n  outlast session list")]
     List(PlainArgs),
     /// Show one session
+    #[command(after_help = "Example:\n  outlast session show --json")]
     Show(ShowArgs),
     /// End a session: stop its commands and say what was discarded
+    #[command(after_help = END_EXAMPLES)]
     End(EndArgs),
     /// Make a session that follows an earlier one, and say what became of that one's commands
+    #[command(after_help = "Example:\n  outlast session resume ses_0192f0c1 --anchor $PPID")]
     Resume(ResumeArgs),
     #[command(hide = true)]
     Bind(NotBuilt),
 }
+
+const START_EXAMPLES: &str = "\
+Examples:
+  export OUTLAST_SESSION=$(outlast session start)                  as long as this shell
+  export OUTLAST_SESSION=$(outlast session start --anchor $PPID)   as long as its caller
+  outlast session start --context my-project --json";
+
+const END_EXAMPLES: &str = "\
+Examples:
+  outlast session end $OUTLAST_SESSION      all of its commands but detached ones
+  outlast session end ses_0192f0c1 --detached";
 
 #[derive(Args)]
 struct PlainArgs {
@@ -164,7 +180,7 @@ async fn show(args: ShowArgs, context: &Context) -> Answer {
 }
 
 async fn end(args: &EndArgs, context: &Context) -> Answer {
-    let session = context.runtime.open_session(&parse_session(&args.id)?).await?;
+    let session = context.runtime.open_session(&context.session_id(&args.id).await?).await?;
     let before = session.closed().await?;
     let closed = session.end(&context.config.consumer, END_BOUND, args.detached).await?;
     // The report of an end is made once; `session show --json` has it for ever.
@@ -196,7 +212,7 @@ async fn logs(session: &Session, closed: &ClosedRecord) -> BTreeMap<CommandId, S
 }
 
 async fn resume(args: &ResumeArgs, context: &Context) -> Answer {
-    let predecessor = Predecessor::Session(parse_session(&args.id)?);
+    let predecessor = Predecessor::Session(context.session_id(&args.id).await?);
     let options = options(&args.new, context)?;
     let (session, report) = context.runtime.resume(&predecessor, options, &context.config.consumer).await?;
     for note in &report.notes {

@@ -157,7 +157,8 @@ fn view(outcome: &StopOutcome, command: CommandView) -> StoppedView {
 async fn commit(outcomes: &[StopOutcome], consumer: &str, context: &Context) -> Result<(), Failure> {
     for outcome in outcomes.iter().filter(|outcome| outcome.snapshot.phase == Phase::Ended) {
         let session = context.runtime.open_session(&outcome.snapshot.session).await?;
-        session.commit(consumer, &outcome.snapshot.id, Via::Stop).await?;
+        let told = session.commit(consumer, &outcome.snapshot.id, Via::Stop).await?;
+        context.say_unrecorded(&outcome.snapshot.id, &told);
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use outlast::{Command, Until, Via, WaitEnd, WaitOptions, WaitReport, Waited};
+use outlast_core::names::{PROCESS_CHARACTERS, shorten};
 use outlast_core::notice;
 use outlast_core::record::Phase;
 use outlast_core::text::TEXT_BYTES;
@@ -22,7 +23,8 @@ use crate::words;
 /// Waits for commands; ends with the command's own code
 #[derive(Args)]
 #[command(after_help = "\
-Several ids: 0 if all are ok, else 1. --any: the code of the first that ended.
+Several ids: 0 if all are ok, else 1; 3 if one of them is unknown. --any: the
+code of the first that ended. A stopped command may have the code 0: the text says so.
 --until was met: 0; the command ended before: its code, or 1. Time is up: 124.
 Ctrl-C ends the wait alone, with 130.
 
@@ -55,17 +57,26 @@ pub struct WaitArgs {
 }
 
 fn until(text: &str) -> Result<Until, Failure> {
-    let usage = |error: &dyn std::fmt::Display| Failure::Usage(format!("--until {text}: {error}"));
+    let usage = |error: &dyn std::fmt::Display| {
+        Failure::Usage(format!("--until {}: {error}", shorten(text, PROCESS_CHARACTERS)))
+    };
     match text.split_once(':') {
         None if text == "exit" => Ok(Until::Exit),
         Some(("output", expression)) => {
-            let regex = regex::bytes::Regex::new(expression).map_err(|error| usage(&error))?;
+            let regex = regex::bytes::Regex::new(expression).map_err(|error| usage(&reason_of(&error)))?;
             Ok(Until::Output(regex))
         }
         Some(("quiet", time)) => Ok(Until::Quiet(units::parse_duration(time).map_err(|error| usage(&error))?)),
         Some(("port", _)) => not_built("--until port:N").map(|_| Until::Exit),
         _ => Err(usage(&"it must be exit, output:RE or quiet:D")),
     }
+}
+
+/// The last line of the message, which has the fact; the lines before it draw the expression.
+fn reason_of(error: &regex::Error) -> String {
+    let message = error.to_string();
+    let fact = message.lines().last().unwrap_or_default().trim();
+    format!("no regular expression: {}", fact.strip_prefix("error: ").unwrap_or(fact))
 }
 
 /// Waits, shows, and counts as told what was shown.
@@ -98,10 +109,12 @@ pub async fn wait(args: WaitArgs, context: &Context) -> Answer {
     show(&report, args.json && args.ids.len() == 1, args.json, context)?;
     for (command, waited) in commands.iter().zip(&report.commands) {
         if waited.snapshot.phase == Phase::Ended {
-            command.session().commit(&consumer, command.id(), Via::Wait).await?;
+            let told = command.session().commit(&consumer, command.id(), Via::Wait).await?;
+            context.say_unrecorded(command.id(), &told);
         }
     }
-    Ok(code(&report, by_exit, !unknown.is_empty()))
+    let what = Asked { by_exit, any: args.any, some_unknown: !unknown.is_empty() };
+    Ok(code(&report, &what))
 }
 
 async fn find(args: &WaitArgs, context: &Context) -> Result<(Vec<Command>, Vec<String>), Failure> {
@@ -163,21 +176,39 @@ fn show(report: &WaitReport, single: bool, json: bool, context: &Context) -> Res
     context.printer.print(notice::wait_text(&parts))
 }
 
-/// The exit code of a wait; `by_exit`: it waited for ends.
-fn code(report: &WaitReport, by_exit: bool, some_unknown: bool) -> u8 {
+/// What a wait was asked for, as far as its exit code depends on it.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// It waited for ends.
+    by_exit: bool,
+    /// The first one was enough.
+    any: bool,
+    /// Nobody knows one of the ids.
+    some_unknown: bool,
+}
+
+/// The exit code of a wait.
+fn code(report: &WaitReport, asked: &Asked) -> u8 {
     let of = |waited: &Waited| waited.snapshot.end.as_ref().map_or(exit::NOT_ALL, exit::of_end);
     let not_met = |waited: &Waited| of(waited).max(exit::NOT_ALL);
     match (report.end, report.first.and_then(|index| report.commands.get(index))) {
         (WaitEnd::Bound, _) => exit::TIMED_OUT,
-        (WaitEnd::Met, _) if !by_exit => exit::DONE,
+        _ if asked.some_unknown => exit::UNKNOWN,
+        (WaitEnd::Met, _) if !asked.by_exit => exit::DONE,
         (WaitEnd::EndedBefore, first) => first.or(report.commands.first()).map_or(exit::NOT_ALL, not_met),
-        (WaitEnd::Met | WaitEnd::Nothing, first) => match (report.commands.as_slice(), first) {
-            ([only], _) if !some_unknown => of(only),
-            (_, Some(first)) if report.commands.iter().any(|one| one.snapshot.end.is_none()) => of(first),
-            (all, _) if !some_unknown && all.iter().all(|one| one.snapshot.ok == Some(true)) => exit::DONE,
+        (WaitEnd::Met | WaitEnd::Nothing, _) => match report.commands.as_slice() {
+            [only] => of(only),
+            all if asked.any => first_ended(all).map_or(exit::NOT_ALL, of),
+            all if all.iter().all(|one| one.snapshot.ok == Some(true)) => exit::DONE,
             _ => exit::NOT_ALL,
         },
     }
+}
+
+/// The one that ended first; one whose time of end nobody knows comes last.
+fn first_ended(all: &[Waited]) -> Option<&Waited> {
+    let ended = all.iter().filter(|one| one.snapshot.end.is_some());
+    ended.min_by_key(|one| one.snapshot.ended_at_ms.unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -198,19 +229,27 @@ mod tests {
     fn e7_the_code_of_a_wait() {
         let (good, bad) = (ended(End::Exited { code: 0 }), ended(End::Exited { code: 7 }));
         let lost = ended(End::Lost);
-        for (report, by_exit, unknown, expected) in [
-            (report(WaitEnd::Met, Some(0), vec![bad.clone()]), true, false, 7),
-            (report(WaitEnd::Met, Some(0), vec![lost]), true, false, 69),
-            (report(WaitEnd::Met, Some(0), vec![good.clone(), bad.clone()]), true, false, 1),
-            (report(WaitEnd::Met, Some(0), vec![good.clone(), good.clone()]), true, false, 0),
-            (report(WaitEnd::Met, Some(0), vec![good.clone()]), true, true, 1),
-            (report(WaitEnd::Met, Some(1), vec![snapshot(), bad.clone()]), true, false, 7),
-            (report(WaitEnd::Bound, None, vec![snapshot()]), true, false, 124),
-            (report(WaitEnd::Met, Some(0), vec![snapshot()]), false, false, 0),
-            (report(WaitEnd::EndedBefore, None, vec![good]), false, false, 1),
-            (report(WaitEnd::EndedBefore, None, vec![bad]), false, false, 7),
+        let earlier = Snapshot { ended_at_ms: bad.ended_at_ms.map(|at| at - 1), ..ended(End::Exited { code: 4 }) };
+        let exits = Asked { by_exit: true, any: false, some_unknown: false };
+        let any = Asked { any: true, ..exits };
+        let unknown = Asked { some_unknown: true, ..exits };
+        let until = Asked { by_exit: false, ..exits };
+        for (report, asked, expected) in [
+            (report(WaitEnd::Met, Some(0), vec![bad.clone()]), exits, 7),
+            (report(WaitEnd::Met, Some(0), vec![lost]), exits, 69),
+            (report(WaitEnd::Met, Some(0), vec![good.clone(), bad.clone()]), exits, 1),
+            (report(WaitEnd::Met, Some(0), vec![good.clone(), good.clone()]), exits, 0),
+            (report(WaitEnd::Met, Some(0), vec![good.clone()]), unknown, 3),
+            (report(WaitEnd::Bound, None, vec![snapshot()]), unknown, 124),
+            (report(WaitEnd::Met, Some(1), vec![snapshot(), bad.clone()]), any, 7),
+            (report(WaitEnd::Met, Some(0), vec![bad.clone(), earlier.clone()]), any, 4),
+            (report(WaitEnd::Met, Some(0), vec![earlier, bad.clone()]), any, 4),
+            (report(WaitEnd::Bound, None, vec![snapshot()]), exits, 124),
+            (report(WaitEnd::Met, Some(0), vec![snapshot()]), until, 0),
+            (report(WaitEnd::EndedBefore, None, vec![good]), until, 1),
+            (report(WaitEnd::EndedBefore, None, vec![bad]), until, 7),
         ] {
-            assert_eq!(code(&report, by_exit, unknown), expected, "{report:?}");
+            assert_eq!(code(&report, &asked), expected, "{report:?}");
         }
     }
 

@@ -9,6 +9,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use tokio::io::Interest;
 
+use super::own_line;
 use crate::streams::{Watched, is_now};
 
 /// Bytes written at once into something that can fill up. A pipe that polls as writable has room for at
@@ -28,8 +29,17 @@ pub enum Progress {
 pub struct Sink {
     out: Target,
     err: Target,
-    queue: VecDeque<(Stream, Vec<u8>, usize)>,
+    queue: VecDeque<Chunk>,
     closed: bool,
+}
+
+/// Bytes that wait to be written.
+struct Chunk {
+    stream: Stream,
+    bytes: Vec<u8>,
+    done: usize,
+    /// Whether it is a line of outlast's own beside the output.
+    own: bool,
 }
 
 impl Sink {
@@ -52,33 +62,60 @@ impl Sink {
     /// Takes bytes to be written. They are dropped once nobody reads.
     pub fn push(&mut self, stream: Stream, bytes: Vec<u8>) {
         if !self.closed && !bytes.is_empty() {
-            self.queue.push_back((stream, bytes, 0));
+            self.queue.push_back(Chunk { stream, bytes, done: 0, own: false });
+        }
+    }
+
+    /// Says a line on standard error: at once where that has room, else behind what waits already. It is
+    /// said also where nobody reads the output any more.
+    pub fn say(&mut self, line: &str) {
+        let bytes = own_line(line).into_bytes();
+        let mut chunk = Chunk { stream: Stream::Stderr, bytes, done: 0, own: true };
+        // Where standard error is closed nobody is left to be told.
+        if !self.err.write_now(&mut chunk).unwrap_or(true) {
+            self.queue.push_back(chunk);
+        }
+    }
+
+    /// Writes what can be written at this instant and drops the rest of what waits.
+    pub fn drain(&mut self) {
+        for mut chunk in std::mem::take(&mut self.queue) {
+            let target = if chunk.stream == Stream::Stderr { &self.err } else { &self.out };
+            // The first one that does not go out whole is the last one, so that nothing is left out between.
+            if !matches!(target.write_now(&mut chunk), Ok(true)) {
+                return;
+            }
         }
     }
 
     /// Writes a part of what is there; with nothing to write it waits until standard output is closed at
-    /// the other end. Never comes back once that is known. Cancel-safe.
+    /// the other end. Once that is known only lines of outlast's own are written. Cancel-safe.
     pub async fn progress(&mut self) -> Progress {
-        if self.closed {
-            return std::future::pending().await;
-        }
-        let Some((stream, bytes, done)) = self.queue.front_mut() else {
+        let Some(chunk) = self.queue.front_mut() else {
+            if self.closed {
+                return std::future::pending().await;
+            }
             self.out.hung_up().await;
             self.closed = true;
             return Progress::Closed(io::ErrorKind::BrokenPipe.into());
         };
-        let target = if *stream == Stream::Stderr { &self.err } else { &self.out };
-        match target.write(&bytes[*done..]).await {
+        let target = if chunk.stream == Stream::Stderr { &self.err } else { &self.out };
+        match target.write(&chunk.bytes[chunk.done..]).await {
             Ok(count) => {
-                *done += count;
-                if *done == bytes.len() {
+                chunk.done += count;
+                if chunk.done == chunk.bytes.len() {
                     self.queue.pop_front();
                 }
                 Progress::Wrote
             }
+            // There is no third place in which a failure of standard error could be told.
+            Err(_) if chunk.own => {
+                self.queue.pop_front();
+                Progress::Wrote
+            }
             Err(error) => {
                 self.closed = true;
-                self.queue.clear();
+                self.queue.retain(|chunk| chunk.own);
                 Progress::Closed(error)
             }
         }
@@ -111,6 +148,22 @@ impl Target {
                 return result;
             }
         }
+    }
+
+    /// Writes as much as goes out without blocking; false where something is left.
+    fn write_now(&self, chunk: &mut Chunk) -> io::Result<bool> {
+        let fd = match &self.0 {
+            Watched::Direct(fd) => fd,
+            Watched::Polled(fd) => fd.get_ref(),
+        };
+        while chunk.done < chunk.bytes.len() {
+            if !is_now(fd, PollFlags::OUT)? {
+                return Ok(false);
+            }
+            let rest = &chunk.bytes[chunk.done..];
+            chunk.done += write(fd, &rest[..rest.len().min(STEP)])?;
+        }
+        Ok(true)
     }
 
     /// Waits until nobody can read any more; for ever where that cannot be known.

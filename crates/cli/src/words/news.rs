@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::{Completion, ReconcileReport, Snapshot};
 use outlast_core::ending::{BY_OWNER_GONE, End};
 use outlast_core::id::{CommandId, ReportId, SessionId};
-use outlast_core::names::display_line;
+use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
 use outlast_core::notice::{self, Discarded, DiscardedState, EndLines, SurvivorLine};
 use outlast_core::record::{ClosedRecord, Fate};
 use outlast_core::request::line_of;
@@ -150,7 +150,8 @@ pub fn end_report(closed: &ClosedRecord, logs: &BTreeMap<CommandId, String>) -> 
             let exit = one.exit.as_deref();
             let end = exit.map(|exit| end_words(&exit.end)).unwrap_or_default();
             let error = exit.map(|exit| exit.errors.join("; ")).unwrap_or_default();
-            [one.program.lossy(), line_of(&one.command), end, error]
+            let shown = |text: &str| shorten(text, PROCESS_CHARACTERS);
+            [shown(&one.program.lossy()), shown(&line_of(&one.command)), end, error]
         })
         .collect();
     let left = |state: &str| state == "detached" || state == "unwinding";

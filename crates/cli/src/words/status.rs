@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlast::{Demotion, Finished, Snapshot, StopOutcome};
-use outlast_core::ending::{End, Fact};
-use outlast_core::names::display_line;
+use outlast_core::ending::{BY_OWNER_GONE, BY_SESSION_END, BY_SUPERVISOR_LOST, End, Fact};
+use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
 use outlast_core::notice::{self, Prospects, StatusHead, StatusPhase};
 use outlast_core::record::{Fate, Phase, Survivor};
 use outlast_core::text::TEXT_BYTES;
@@ -43,8 +43,11 @@ pub fn status(snapshot: &Snapshot, elsewhere: Option<&str>) -> String {
         text.push_str(&line);
         text.push('\n');
     }
-    text.push('\n');
-    text.push_str(&tail.text());
+    let output = tail.text();
+    if !output.is_empty() {
+        text.push('\n');
+        text.push_str(&output);
+    }
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -101,14 +104,18 @@ fn ended_survivors(at_end: &[Survivor]) -> Option<String> {
     (!killed.is_empty()).then(|| format!("ended what the command had left running: {}", processes(killed)))
 }
 
-/// What is said on standard error of a command that ended in the foreground; usually nothing.
-pub fn ended_inline(finished: &Finished) -> Vec<String> {
+/// What is said on standard error of a command that ended in the foreground; usually nothing. `because`:
+/// why its session ended it, where that is known.
+pub fn ended_inline(finished: &Finished, because: Option<&str>) -> Vec<String> {
     let exit = &finished.exit;
     let mut lines = Vec::new();
     if let End::SpawnFailed { step, errno } = &exit.end {
-        let program = exit.command.first().map(|word| display_line(&word.lossy())).unwrap_or_default();
+        let program = exit.command.first().map(|word| shorten(&word.lossy(), PROCESS_CHARACTERS)).unwrap_or_default();
         let place = if step == "cwd" { format!(" in {}", display_line(&exit.cwd.lossy())) } else { String::new() };
-        let reason = exit.errors.first().map_or_else(|| format!("{step}: {errno}"), |error| display_line(error));
+        let reason = exit
+            .errors
+            .first()
+            .map_or_else(|| format!("{step}: {errno}"), |error| shorten(error, 2 * PROCESS_CHARACTERS));
         lines.push(format!("cannot start {program}{place}; the step that failed is {reason}"));
         return lines;
     }
@@ -116,6 +123,7 @@ pub fn ended_inline(finished: &Finished) -> Vec<String> {
         let limit = exit.limit.as_deref().unwrap_or("it was ended by a limit");
         lines.push(format!("{}; the output is partial", display_line(limit)));
     }
+    lines.extend(ended_from_outside(&exit.end, because));
     let name = exit.alias.map_or_else(|| exit.id.to_string(), |alias| alias.to_string());
     lines.extend(survivors(&name, &exit.survivors));
     lines.extend(ended_survivors(&exit.survivors));
@@ -124,6 +132,21 @@ pub fn ended_inline(finished: &Finished) -> Vec<String> {
     }
     lines.extend(records_incomplete(&exit.errors));
     lines
+}
+
+/// Who ended it from outside, where it did not end by itself or by a limit.
+fn ended_from_outside(end: &End, because: Option<&str>) -> Option<String> {
+    let what = match end {
+        End::Abandoned { .. } => because.unwrap_or("its session was ended").to_owned(),
+        End::Stopped { by, .. } => match by.as_str() {
+            BY_OWNER_GONE => "the owner of its session is gone".to_owned(),
+            BY_SUPERVISOR_LOST => "its supervisor was lost".to_owned(),
+            BY_SESSION_END => "its session was ended".to_owned(),
+            by => return Some(format!("it was stopped by {}; the output is partial", display_line(by))),
+        },
+        _ => return None,
+    };
+    Some(format!("it was stopped because {what}; the output is partial"))
 }
 
 /// The one line that a demotion says; `asked` is why it was asked for.
@@ -186,8 +209,12 @@ fn waited_phase(snapshot: &Snapshot, waited: Duration, met: bool) -> String {
     match (&snapshot.end, snapshot.phase) {
         (Some(end), _) => {
             let code = snapshot.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
-            let status = if snapshot.ok == Some(true) { "ok" } else { "error" };
-            format!("ended: {}, {code}, {status}", end_words(end))
+            let ok = snapshot.ok == Some(true);
+            let status = if ok { "ok" } else { "error" };
+            // The code alone would say the contrary.
+            let still =
+                if !ok && snapshot.exit_code == Some(0) { ": not a success although its code is 0" } else { "" };
+            format!("ended: {}, {code}, {status}{still}", end_words(end))
         }
         (None, Phase::Stopping) => format!("stopping, waited {real}"),
         (None, _) if met => format!("running, what was waited for came after {real}"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast::{SessionSummary, Snapshot};
 use outlast_core::ending::EndObject;
-use outlast_core::names::{display_line, shorten};
+use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
 use outlast_core::record::{Phase, TraceLine};
 use outlast_core::request::line_of;
 use outlast_core::units::{format_elapsed, format_time};
@@ -14,35 +14,22 @@ use super::{alive, processes};
 /// Longest label or command line in a table, in characters.
 const NAME: usize = 48;
 
-/// How wide a table may be.
-#[derive(Clone, Copy, Debug)]
-pub enum Width {
-    /// A terminal of so many columns: whole ids are left out where they do not fit.
-    Columns(usize),
-    /// Nobody counts columns: whole ids are there.
-    Free,
-}
-
 /// Paints a word; `colour` is the number of an SGR parameter (ECMA-48), 0 for none.
 fn paint(word: &str, width: usize, colour: u8, on: bool) -> String {
     let padded = format!("{word:<width$}");
     if on && colour != 0 { format!("\x1b[{colour}m{padded}\x1b[0m") } else { padded }
 }
 
-/// Commands in start order.
-pub fn commands(list: &[Snapshot], width: Width, colour: bool) -> String {
+/// Commands in start order. Whole ids are left out where they do not fit into so many columns.
+pub fn commands(list: &[Snapshot], columns: usize, colour: bool) -> String {
     if list.is_empty() {
         return String::new();
     }
     let states: Vec<String> = list.iter().map(state).collect();
     let state_width = states.iter().map(String::len).max().unwrap_or(0).max(5);
     let fixed = 7 + state_width + 2 + 8 + 10;
-    let (name_width, ids) = match width {
-        Width::Columns(columns) if columns < fixed + NAME + 2 + 36 => {
-            (columns.saturating_sub(fixed).clamp(16, NAME), false)
-        }
-        Width::Columns(_) | Width::Free => (NAME, true),
-    };
+    let ids = columns >= fixed + NAME + 2 + 36;
+    let name_width = if ids { NAME } else { columns.saturating_sub(fixed).clamp(16, NAME) };
     let id_title = if ids { "  ID" } else { "" };
     let mut text = format!(
         "{:<7}{:<state_width$}  {:<8}{:<10}{:<pad$}{id_title}\n",
@@ -136,7 +123,7 @@ pub fn trace(lines: &[TraceLine]) -> String {
         parts.extend(line.duration_ms.map(|ms| format!("after {}", format_elapsed(Duration::from_millis(ms)))));
         let told = line.consumer.as_ref().zip(line.delivered_via.as_ref());
         parts.extend(told.map(|(who, via)| format!("told {} by {}", display_line(who), display_line(via))));
-        parts.extend(line.detail.as_deref().map(display_line));
+        parts.extend(line.detail.as_deref().map(|detail| shorten(detail, PROCESS_CHARACTERS)));
         parts.extend(line.command.as_deref().map(|command| shorten(command, NAME)));
         text.push_str(parts.join("  ").trim_end());
         text.push('\n');
@@ -156,21 +143,21 @@ mod tests {
     fn d8_a_command_is_one_line_and_fits() {
         let mut long = ended(End::Stopped { by: "human".into(), fact: Some(Fact::Signaled(15)) });
         long.label = Some("a label of more than forty-eight characters, \u{1b}[31mred\nand broken".into());
-        let text = commands(&[snapshot(), long], Width::Columns(80), false);
+        let text = commands(&[snapshot(), long], 80, false);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
         assert!(lines[1].starts_with("w3     running") && lines[1].ends_with("sh -c make…"), "{text}");
         assert!(lines[2].contains("stopped TERM") && lines[2].ends_with('…'), "{text}");
         assert!(!text.contains(char::is_control) || !text.replace('\n', "").contains(char::is_control));
-        let free = commands(&[snapshot()], Width::Free, false);
+        let free = commands(&[snapshot()], 200, false);
         assert!(free.contains("wrk_0192f0c1a7b77c3a8d1e2f3a4b5c6d7e"), "{free}");
-        assert_eq!(commands(&[], Width::Free, false), "");
+        assert_eq!(commands(&[], 200, false), "");
     }
 
     #[test]
     fn a_detached_one_says_so() {
         let one = Snapshot { detached: true, ..snapshot() };
-        assert!(commands(&[one], Width::Free, false).contains("running, detached"));
+        assert!(commands(&[one], 200, false).contains("running, detached"));
     }
 }

@@ -4,6 +4,8 @@
 mod support;
 
 mod command_line;
+mod foreground;
+mod words;
 mod real_programs;
 mod watchers;
 

@@ -54,6 +54,7 @@ fn m1_everything_is_made_private_and_looser_things_are_tightened() {
     }
     assert_eq!(mode(root.join("s/f")), 0o600);
 
+    dir.create_sub("sessions").unwrap();
     set_mode(&root, 0o777);
     set_mode(root.join("s"), 0o755);
     set_mode(root.join("s/f"), 0o644);
@@ -63,6 +64,51 @@ fn m1_everything_is_made_private_and_looser_things_are_tightened() {
     assert_eq!(mode(root.join("s")), 0o700);
     sub.open_file("f").unwrap();
     assert_eq!(mode(root.join("s/f")), 0o600);
+}
+
+/// Covers: M1, case-117
+#[test]
+fn m1_a_directory_that_others_may_be_using_is_not_closed_to_them() {
+    let temp = TempDir::new();
+    let srv = temp.path().join("srv");
+    std::fs::create_dir_all(srv.join("www")).unwrap();
+    set_mode(&srv, 0o755);
+    let error = Dir::open_state_root(&srv).unwrap_err().to_string();
+    assert!(error.contains("neither empty nor a state directory"), "{error}");
+    assert_eq!(mode(&srv), 0o755);
+    assert_eq!(std::fs::read_dir(&srv).unwrap().count(), 1);
+
+    for known in ["", "sessions", "by-anchor"] {
+        let root = temp.path().join(format!("state-{known}"));
+        std::fs::create_dir_all(root.join(known)).unwrap();
+        std::fs::write(root.join("README"), "").unwrap();
+        if known.is_empty() {
+            std::fs::remove_file(root.join("README")).unwrap();
+        }
+        set_mode(&root, 0o777);
+        Dir::open_state_root(&root).unwrap();
+        assert_eq!(mode(&root), 0o700, "{known:?}");
+    }
+}
+
+/// Covers: M1
+#[test]
+fn m1_looking_changes_no_mode() {
+    let temp = TempDir::new();
+    let root = temp.path().join("state");
+    Dir::open_state_root(&root).unwrap().create_sub("sessions").unwrap().create_file("f").unwrap();
+    let loose = [(root.clone(), 0o755), (root.join("sessions"), 0o750), (root.join("sessions/f"), 0o644)];
+    for (path, bits) in &loose {
+        set_mode(path, *bits);
+    }
+    let found = Dir::find_state_root(&root).unwrap().unwrap();
+    found.sub("sessions").unwrap().open_file("f").unwrap();
+    for (path, bits) in &loose {
+        assert_eq!(mode(path), *bits, "{}", path.display());
+    }
+    let made = found.sub("sessions").unwrap().create_file("new").unwrap();
+    drop(made);
+    assert_eq!(mode(root.join("sessions/new")), 0o600, "what is made is private all the same");
 }
 
 /// Covers: M1
@@ -198,4 +244,18 @@ fn long_files_are_not_read() {
     assert!(dir.rename_noreplace("f", "f2").is_ok());
     dir.create_file("f").unwrap();
     assert!(dir.rename_noreplace("f", "f2").unwrap_err().is_taken());
+}
+
+/// Covers: L16
+#[test]
+fn l16_only_what_was_looked_at_says_that_something_is_not_there() {
+    let error = |errno| FileError::os("open", "/x", errno);
+    for unknown in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::IO, Errno::ACCESS, Errno::NOBUFS] {
+        assert!(error(unknown).is_unknown(), "{unknown}");
+    }
+    for told in [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::EXIST, Errno::ROFS, Errno::NOSPC] {
+        assert!(!error(told).is_unknown(), "{told}");
+    }
+    assert!(!FileError::damaged("read", "/x", "torn".to_owned()).is_unknown());
+    assert!(error(Errno::ROFS).is_unwritable() && !error(Errno::IO).is_unwritable());
 }

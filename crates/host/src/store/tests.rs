@@ -351,3 +351,36 @@ fn g1_changes_of_the_ledger_by_many_are_all_kept() {
     });
     assert_eq!(ledger::read(&dir).unwrap().consumers.len(), 160);
 }
+
+/// Covers: M13
+#[test]
+fn m13_a_record_is_read_the_same_wherever_its_schema_stands() {
+    let temp = TempDir::new();
+    let (_state, _session, command) = stored(&temp);
+    let plain = command.exit().unwrap().unwrap();
+    let mut value = fixture(name::EXIT);
+    let schema = value.as_object_mut().unwrap().remove("schema").unwrap();
+    let rest = serde_json::to_string(&value).unwrap();
+    let rest = rest.trim_start_matches('{').trim_end_matches('}');
+    for text in [format!("{{\"schema\":{schema},{rest}}}"), format!("{{ {rest}, \"schema\": {schema} }}")] {
+        std::fs::write(command.dir().path_of(name::EXIT), text).unwrap();
+        assert_eq!(command.exit().unwrap().unwrap(), plain);
+    }
+    let longer = format!("{{\"schema\":\"outlast.exit/12\",{rest}}}");
+    std::fs::write(command.dir().path_of(name::EXIT), longer).unwrap();
+    assert!(command.exit().unwrap().unwrap().newer, "version 12 is not version 1");
+    let twice = format!("{{\"schema\":{schema},{rest},\"schema\":\"outlast.exit/9\"}}");
+    std::fs::write(command.dir().path_of(name::EXIT), twice).unwrap();
+    assert!(command.exit().is_err());
+}
+
+/// Covers: M4
+#[test]
+fn m4_trying_to_record_leaves_nothing() {
+    let temp = TempDir::new();
+    let state = State::open(temp.path()).unwrap();
+    state.try_record().unwrap();
+    state.try_record().unwrap();
+    assert_eq!(state.root().names().unwrap(), [name::SESSIONS]);
+    state.sessions().check_writable().unwrap();
+}

@@ -8,6 +8,7 @@ mod inspect;
 mod lost;
 mod owner;
 mod reports;
+mod scarce;
 mod session;
 mod stop;
 mod wait;

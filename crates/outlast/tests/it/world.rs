@@ -59,7 +59,7 @@ pub fn config(state_dir: &Path) -> Config {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test may be pointed at another executable")]
-fn executable() -> PathBuf {
+pub fn executable() -> PathBuf {
     if let Some(path) = std::env::var_os("OUTLAST_BIN") {
         return PathBuf::from(path);
     }

@@ -15,11 +15,11 @@ use outlast_host::frame::Channel;
 use outlast_host::lock::Lock;
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::state::State;
-use outlast_host::sys::descriptors;
 use outlast_host::sys::fork::{self, Forked};
+use outlast_host::sys::{descriptors, signals};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::inotify;
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::{Keeper, Newborn};
 use crate::context::Context;
@@ -82,6 +82,9 @@ fn keep(first: OwnedFd, session: &Path) -> Result<(), String> {
     // The process that was started ends here, so that its parent can reap it at once.
     fork::detach().map_err(tell)?;
     crash::point("keeper.born");
+    // Handlers of a front end that was forked would write to descriptors that are something else here.
+    signals::reset_all().map_err(tell)?;
+    signals::ignore(Signal::PIPE).map_err(tell)?;
     descriptors::close_all_but(&mut [first.as_raw_fd()]);
     let context = Context::new(None)?;
     for standard in 0..3 {

@@ -1,11 +1,13 @@
 //! The supervisors in the keeper's charge: forked, assigned, heard, reaped.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use outlast_core::ending::Fact;
 use outlast_core::id::CommandId;
 use outlast_core::record::ExitRecord;
 use outlast_core::wire::{FromOwnKeeper, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
+use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::proc;
@@ -16,6 +18,9 @@ use outlast_host::sys::reap::{self, WaitStatus};
 use super::vacant::Vacant;
 use super::{CHARGES, Keeper};
 use crate::poll::Interest;
+
+/// How long a supervisor that was just given a command is waited for to come back as the spare.
+const SPARE_WAIT: Duration = Duration::from_millis(20);
 
 /// One supervisor.
 pub struct Charge {
@@ -157,13 +162,21 @@ impl Keeper {
         running.filter_map(|charge| charge.id).collect()
     }
 
-    /// One spare is kept ready while a resident owner is there.
+    /// One spare is kept ready while a resident owner is there. A supervisor whose command is short comes
+    /// back as the spare, so a new one is only made when none came back for a while.
     pub(super) fn keep_a_spare(&mut self) -> Option<Child> {
         self.dismiss_spares(1);
         let spare = self.charges.values().any(Charge::is_spare);
         if spare || self.owner.is_none() || self.closing.is_some() || self.closed {
+            self.spare_due_at = None;
             return None;
         }
+        let now = clock::monotonic();
+        let wait = if self.charges.is_empty() { Duration::ZERO } else { SPARE_WAIT };
+        if now < *self.spare_due_at.get_or_insert(now + wait) {
+            return None;
+        }
+        self.spare_due_at = None;
         self.fork_charge(None)
     }
 

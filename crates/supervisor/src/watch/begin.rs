@@ -98,7 +98,7 @@ fn start(post: &mut Post, request: &Request) -> Result<Started, FromSupervisor> 
     }
     let (at, at_ms) = (clock::monotonic(), clock::unix_ms());
     let leaf = post.cage.as_ref().map(|cage| cage.leaf().fd());
-    match prepared.start(request, &post.context.null, leaf.as_ref()) {
+    match prepared.start(request, &post.context, leaf.as_ref()) {
         Ok(born) => {
             crash::point("supervisor.spawned");
             Ok(Started { born, program, unpublished, at, at_ms, limits_left })

@@ -207,7 +207,10 @@ impl Watch<'_> {
         self.capture.close();
         let number = self.exit.as_ref().and_then(|exit| exit.end.exit_code());
         if self.records.is_some() {
-            self.publish_status(true);
+            if self.capture.output().gap.is_some() {
+                // Readers must know the gap before the tail is moved over it.
+                self.publish_status(true);
+            }
             crash::point("supervisor.closing");
             self.capture.finish(number);
             crash::point("supervisor.closed");

@@ -162,7 +162,6 @@ impl Watch<'_> {
             self.first_signal = signal;
         }
         self.step(Event::Stop { cause: Cause::Stop { by }, grace: Some(grace) });
-        self.publish_status(true);
     }
 
     /// When the next answer to a stop is due in any case.

@@ -6,16 +6,19 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use outlast::{RunEvent, RunRequest, Running, Session};
+use outlast::{Demotion, Finished, RunEvent, RunRequest, Running, Session, Stream};
+use outlast_core::ending::End;
 use outlast_core::names::display_line;
 use outlast_core::units::format_elapsed;
 use tokio::time::{Instant, timeout_at};
 
-use super::{demoted, ended, input::Input};
+use super::input::Input;
 use crate::cli::context::Context;
 use crate::cli::signals::{self, Signals};
 use crate::exit::{self, Answer, Failure};
-use crate::output::{Progress, Sink};
+use crate::output::{Progress, Sink, json_line};
+use crate::view::CommandView;
+use crate::words;
 
 /// Most notices of silence about one command.
 const QUIET_NOTICES: u32 = 3;
@@ -40,6 +43,8 @@ enum Event {
     Output(Progress),
     /// A signal came.
     Signal(i32),
+    /// It ended while output before the end was not passed on.
+    Over,
     /// Bytes came in, or the end of them.
     Input(io::Result<Vec<u8>>),
     /// The time of the quiet notice is there.
@@ -67,15 +72,15 @@ pub async fn run(session: &Session, request: RunRequest, how: How, context: &Con
         quiet_notices: 0,
         input_due: false,
         asked: None,
+        stays: false,
         failed: false,
         how,
-        context,
     };
     front.attend().await
 }
 
 /// The foreground of one command.
-struct Front<'a> {
+struct Front {
     running: Running,
     signals: Signals,
     sink: Sink,
@@ -86,47 +91,80 @@ struct Front<'a> {
     input_due: bool,
     /// Why the demotion was asked for, once it was.
     asked: Option<&'static str>,
+    /// Whether it cannot be demoted.
+    stays: bool,
     /// Whether output could not be written although somebody may still wait for it.
     failed: bool,
     how: How,
-    context: &'a Context,
 }
 
-impl Front<'_> {
+impl Front {
     async fn attend(mut self) -> Answer {
         loop {
             match self.next().await? {
-                Event::Command(Some(RunEvent::Ended(finished))) => {
-                    let code = ended(&finished, self.how.json, self.context)?;
-                    // Only what was shown counts as told: a reader that went away before hears it later.
-                    if self.sink.is_open() {
-                        self.running.told().await?;
-                    }
-                    return Ok(if self.failed { exit::INTERNAL } else { code });
-                }
-                Event::Command(Some(RunEvent::Demoted(demotion))) => {
-                    return demoted(&demotion, &self.how, self.asked, self.context).await;
-                }
+                Event::Command(Some(RunEvent::Ended(finished))) => return self.ended(&finished).await,
+                Event::Command(Some(RunEvent::Demoted(demotion))) => return self.demoted(&demotion).await,
                 Event::Command(Some(event)) => self.show(event),
                 Event::Command(None) => {
                     return Err(Failure::Refused("the command went away without a word about its end".to_owned()));
                 }
-                Event::Output(Progress::Wrote) => {}
+                Event::Output(Progress::Wrote) | Event::Over => {}
                 Event::Output(Progress::Closed(error)) => {
                     if error.kind() != io::ErrorKind::BrokenPipe {
-                        self.context.printer.say(&format!("cannot write the output: {error}"));
+                        self.sink.say(&format!("cannot write the output: {error}"));
                         self.failed = true;
                     }
                     self.leave("nobody reads its output here any more").await?;
                 }
-                Event::Signal(signals::INT) => self.running.signal(signals::INT).await?,
-                Event::Signal(signals::QUIT) => self.running.signal(signals::QUIT).await?,
-                Event::Signal(signals::TSTP) => self.leave("it was moved there by hand").await?,
-                Event::Signal(_) => self.leave("its caller went away").await?,
+                Event::Signal(signal) => {
+                    if let Some(code) = self.signalled(signal).await? {
+                        return Ok(code);
+                    }
+                }
                 Event::Input(bytes) => self.pass_in(bytes).await?,
                 Event::Quiet => self.say_quiet(),
             }
+            if self.is_leaving() && self.running.has_ended() && !self.sink.is_empty() {
+                self.sink.drain();
+                return Ok(self.unshown(signals::TERM));
+            }
         }
+    }
+
+    /// Does what a signal means; the exit code where it ends this call.
+    async fn signalled(&mut self, signal: i32) -> Result<Option<u8>, Failure> {
+        let typed = matches!(signal, signals::INT | signals::QUIT);
+        if self.running.has_ended() {
+            return Ok(Some(self.unshown(signal)));
+        }
+        // Whoever asked once and asks again does not want to wait for the answer.
+        if self.is_leaving() || (self.asked.is_some() && !typed) {
+            let id = *self.running.id();
+            self.sink.drain();
+            self.sink
+                .say(&format!("{id} is left to itself, and its demotion was not waited for; `outlast ps -a` has it"));
+            return Ok(Some(exit::DEMOTED));
+        }
+        match signal {
+            signal if typed => self.running.signal(signal).await?,
+            signals::TSTP => self.leave("it was moved there by hand").await?,
+            _ => self.leave("its caller went away").await?,
+        }
+        Ok(None)
+    }
+
+    /// Whether the demotion was asked for and may still come.
+    fn is_leaving(&self) -> bool {
+        self.asked.is_some() && !self.stays
+    }
+
+    /// The code of a call that ends before it could show the end of the command, which stays to be told.
+    fn unshown(&mut self, signal: i32) -> u8 {
+        let id = *self.running.id();
+        self.sink.drain();
+        self.sink
+            .say(&format!("{id} has ended, and not all of its output was shown here; `outlast inbox` tells its end"));
+        if matches!(signal, signals::INT | signals::QUIT) { exit::INTERRUPTED } else { exit::DEMOTED }
     }
 
     /// The caller goes away, or wants the terminal back.
@@ -137,12 +175,83 @@ impl Front<'_> {
         Ok(())
     }
 
-    /// What happens first. The command is only heard while its output is written, so that a slow reader
-    /// fills nothing here.
+    /// Shows an end.
+    async fn ended(mut self, finished: &Finished) -> Answer {
+        let why = abandoned_because(self.running.session(), finished).await;
+        for line in words::ended_inline(finished, why.as_deref()) {
+            self.sink.say(&line);
+        }
+        if self.how.json {
+            self.sink.push(Stream::Merged, json_line(&CommandView::finished(finished))?);
+        }
+        if let Some(signal) = self.write_out().await? {
+            return Ok(self.unshown(signal));
+        }
+        // Only what was shown counts as told: a reader that went away before hears it later.
+        if self.sink.is_open() {
+            self.running.told().await?;
+        }
+        Ok(if self.failed { exit::INTERNAL } else { exit::of_end(&finished.exit.end) })
+    }
+
+    /// Shows a demotion. What could not be written yet is in the log.
+    async fn demoted(mut self, demotion: &Demotion) -> Answer {
+        self.sink.drain();
+        for line in super::record_errors(demotion) {
+            self.sink.say(&line);
+        }
+        if self.how.json {
+            let view = CommandView::whole(&demotion.command.snapshot().await?);
+            self.sink.push(Stream::Merged, json_line(&view)?);
+        } else {
+            self.sink.say(&words::moved(demotion, self.how.detached, self.asked));
+        }
+        if self.is_leaving() {
+            self.sink.drain();
+        } else {
+            self.write_out().await?;
+        }
+        Ok(exit::DEMOTED)
+    }
+
+    /// Writes everything that waits, as long as it takes; the signal that came before it was done.
+    async fn write_out(&mut self) -> Result<Option<i32>, Failure> {
+        while !self.sink.is_empty() {
+            let mut output = pin!(self.sink.progress());
+            let mut signal = pin!(self.signals.next());
+            let event = poll_fn(|task| match output.as_mut().poll(task) {
+                Poll::Ready(progress) => Poll::Ready(Event::Output(progress)),
+                Poll::Pending => signal.as_mut().poll(task).map(Event::Signal),
+            });
+            match event.await {
+                Event::Signal(signal) => return Ok(Some(signal)),
+                Event::Output(Progress::Closed(error)) => {
+                    return Err(Failure::System("cannot write to standard output".to_owned(), error));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// What happens first. More output is only asked for while what came before is written, so that a slow
+    /// reader fills nothing here; a demotion and an end are always heard.
     async fn next(&mut self) -> Result<Event, Failure> {
-        let written = self.sink.is_empty();
-        let (quiet_at, input_due) = (self.quiet_at, self.input_due);
-        let mut command = pin!(self.running.next());
+        let over = self.running.has_ended();
+        let room = self.sink.is_empty() && (over || !self.is_leaving());
+        let (quiet_at, input_due) = (self.quiet_at.filter(|_| !over), self.input_due);
+        let running = &mut self.running;
+        let mut command = pin!(async {
+            let event: Result<Event, outlast::Error> = match (room, over) {
+                (true, _) => running.next().await.map(Event::Command),
+                (false, false) => {
+                    let event = running.next_but_output().await;
+                    event.map(|event| event.map_or(Event::Over, |event| Event::Command(Some(event))))
+                }
+                (false, true) => std::future::pending().await,
+            };
+            event
+        });
         let mut output = pin!(self.sink.progress());
         let mut signal = pin!(self.signals.next());
         let mut input = pin!(self.input.next());
@@ -160,8 +269,8 @@ impl Front<'_> {
             if let Poll::Ready(progress) = output.as_mut().poll(task) {
                 return Poll::Ready(Ok(Event::Output(progress)));
             }
-            if written && let Poll::Ready(event) = command.as_mut().poll(task) {
-                return Poll::Ready(event.map(Event::Command).map_err(Failure::from));
+            if let Poll::Ready(event) = command.as_mut().poll(task) {
+                return Poll::Ready(event.map_err(Failure::from));
             }
             if !input_due && let Poll::Ready(bytes) = input.as_mut().poll(task) {
                 return Poll::Ready(Ok(Event::Input(bytes)));
@@ -189,8 +298,9 @@ impl Front<'_> {
                 }
             }
             RunEvent::NotDemoted { reason } => {
+                self.stays = true;
                 let reason = display_line(&reason);
-                self.context.printer.say(&format!("it stays in the foreground, it cannot be moved: {reason}"));
+                self.sink.say(&format!("it stays in the foreground, it cannot be moved: {reason}"));
             }
             RunEvent::Started { .. } | RunEvent::Demoted(_) | RunEvent::Ended(_) => {}
         }
@@ -204,7 +314,7 @@ impl Front<'_> {
             }
             Ok(_) => self.running.close_input().await?,
             Err(error) => {
-                self.context.printer.say(&format!("cannot read standard input: {error}"));
+                self.sink.say(&format!("cannot read standard input: {error}"));
                 self.input = Input::none();
                 self.running.close_input().await?;
             }
@@ -216,8 +326,19 @@ impl Front<'_> {
         self.quiet_notices += 1;
         let Some(time) = self.how.quiet_after else { return };
         let silent = format_elapsed(time * self.quiet_notices);
-        self.context.printer.say(&format!("no output for {silent}; {} still runs", self.running.id()));
+        self.sink.say(&format!("no output for {silent}; {} still runs", self.running.id()));
         let more = self.quiet_notices < QUIET_NOTICES;
         self.quiet_at = more.then(|| Instant::now() + time);
     }
+}
+
+/// Why its session ended it, where it did, as far as that can be known at this moment.
+async fn abandoned_because(session: &Session, finished: &Finished) -> Option<String> {
+    if !matches!(finished.exit.end, End::Abandoned { .. }) {
+        return None;
+    }
+    let anchor = session.record()?.anchor.as_ref()?.pid;
+    // The end itself is told without it where the session cannot be looked at.
+    let alive = session.summary().await.ok()?.anchor_alive?;
+    (!alive).then(|| format!("process {anchor}, on which its session is anchored, is gone"))
 }

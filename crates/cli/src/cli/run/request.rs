@@ -20,6 +20,9 @@ const GRACE: Duration = Duration::from_secs(10);
 pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
     let config = &context.config;
     let argv = argv(args)?;
+    if args.cwd.as_ref().is_some_and(|dir| dir.is_empty()) {
+        return Err(usage("--cwd is empty"));
+    }
     let cwd = args.cwd.as_ref().map_or_else(|| config.cwd.clone(), |dir| config.cwd.join(dir));
     let env = environment::of_command(config.environment(), !config.terminal, entries(&args.env)?);
     let mut request = RunRequest::new(argv, cwd, env);
@@ -72,15 +75,17 @@ fn cap(size: Option<u64>) -> Result<LogCap, Failure> {
 }
 
 fn limits(args: &RunArgs, bounds: &Bounds) -> Limits {
-    let wall = args.limit.or(bounds.limit);
+    // A bound of 0 is none: nothing could keep it.
+    let above_0 = |time: Option<Duration>| time.filter(|time| !time.is_zero());
+    let wall = above_0(args.limit).or(bounds.limit);
     let wall = match (wall, bounds.max_limit) {
         (Some(asked), Some(most)) => Some(asked.min(most)),
         (asked, most) => asked.or(most),
     };
     Limits {
         wall_ms: wall.map(millis),
-        idle_ms: args.idle_limit.map(millis),
-        memory: args.memory,
+        idle_ms: above_0(args.idle_limit).map(millis),
+        memory: args.memory.filter(|bytes| *bytes > 0),
         pids: args.pids,
         ..Limits::default()
     }

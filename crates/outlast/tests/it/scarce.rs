@@ -1,0 +1,258 @@
+//! What is said where something is wanting: descriptors, room on the disk, a log, a place that can be written.
+
+use std::path::Path;
+
+use outlast::core::ending::End;
+use outlast::core::record::Phase;
+use outlast::{Command, Piece, ReadOptions, Runtime, Session, StopOptions, WaitOptions};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::Value;
+
+use crate::world::{World, config, executable, in_world, nothing_left, start};
+
+fn edit(dir: &Path, name: &str, change: impl FnOnce(&mut Value)) {
+    let path = dir.join(name);
+    let mut value = serde_json::from_slice(&std::fs::read(&path).expect(name)).expect(name);
+    change(&mut value);
+    std::fs::write(path, serde_json::to_vec(&value).expect(name)).expect(name);
+}
+
+async fn ended(world: &World, session: &Session, line: &str) -> Command {
+    let command = start(world, session, line).await;
+    session.wait(std::slice::from_ref(&command), WaitOptions::default()).await.expect("a wait");
+    command
+}
+
+fn dir_of(command: &Command) -> std::path::PathBuf {
+    command.session().path().expect("a path").join(format!("work/{}", command.id()))
+}
+
+/// Covers: L16
+#[test]
+fn l16_out_of_descriptors_is_an_error_and_never_an_absence() {
+    in_world("descriptors", async |world: World| {
+        let session = world.session().await;
+        let done = ended(&world, &session, "exit 3").await;
+        let runs = start(&world, &session, "exec sleep 300").await;
+        let both = [*done.id(), *runs.id()];
+        let used = std::fs::read_dir("/proc/self/fd").expect("descriptors").count() as u64;
+        let before = getrlimit(Resource::Nofile);
+        let (mut failed, mut told) = (0, 0);
+        for limit in used - 2..used + 24 {
+            setrlimit(Resource::Nofile, Rlimit { current: Some(limit), ..before }).expect("lower");
+            let looked = async {
+                let runtime = Runtime::open(config(&world.state_dir))?;
+                let sessions = runtime.sessions().await?;
+                let seen = runtime.open_session(session.id()).await?;
+                let (all, open) = (seen.list(true).await?, seen.list(false).await?);
+                let pending = seen.pending("person").await?;
+                Ok::<_, outlast::Error>((sessions, all, open, pending))
+            };
+            let looked = looked.await;
+            let unnamed = async {
+                let runtime = Runtime::open(config(&world.state_dir))?;
+                let session = runtime.session_for(std::process::id()).await?;
+                let nowhere = session.path().is_none();
+                session.stop_all(StopOptions::by("model"), false).await.map(|stopped| (nowhere, stopped))
+            };
+            let unnamed = unnamed.await;
+            setrlimit(Resource::Nofile, before).expect("raise");
+            match looked {
+                Ok((sessions, all, open, pending)) => {
+                    assert_eq!((sessions.len(), sessions[0].commands), (1, 2), "limit {limit}: {sessions:?}");
+                    assert_eq!((sessions[0].running, sessions[0].closed_by.as_ref()), (1, None), "limit {limit}");
+                    assert_eq!(all.iter().map(|one| one.id).collect::<Vec<_>>(), both, "limit {limit}");
+                    assert_eq!(all[1].phase, Phase::Running, "limit {limit}: {:?}", all[1]);
+                    assert_eq!(open.iter().map(|one| one.id).collect::<Vec<_>>(), both[1..], "limit {limit}");
+                    assert_eq!(pending.len(), 1, "limit {limit}");
+                    told += 1;
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), outlast::ErrorKind::Internal, "limit {limit}: {error}");
+                    failed += 1;
+                }
+            }
+            if let Ok((nowhere, stopped)) = unnamed {
+                assert!(!nowhere && stopped.is_empty(), "limit {limit}: nothing was looked at");
+                let state = world.state_dir.join("by-anchor");
+                // The session that was made for this process is not part of what is looked at above.
+                let made = std::fs::read_dir(&state).expect("anchors").flatten();
+                for pointer in made.filter(|entry| entry.file_name() != ".lock") {
+                    let id = std::fs::read_to_string(pointer.path()).expect("a pointer");
+                    std::fs::remove_dir_all(world.state_dir.join("sessions").join(id.trim())).expect("its session");
+                    std::fs::remove_file(pointer.path()).expect("its pointer");
+                }
+            } else {
+                clear_unfinished(&world, &session);
+            }
+        }
+        assert!(failed > 2 && told > 2, "{failed} failed, {told} told all");
+        assert!(!dir_of(&runs).join("verdict.json").exists());
+        runs.stop(StopOptions::by("model")).await.expect("a stop");
+    });
+}
+
+/// Removes sessions that calls were making when they failed.
+fn clear_unfinished(world: &World, keep: &Session) {
+    for place in ["sessions", "by-anchor"] {
+        let Ok(entries) = std::fs::read_dir(world.state_dir.join(place)) else { continue };
+        for entry in entries.flatten() {
+            if entry.file_name().to_string_lossy() != keep.id().to_string() {
+                let removed = std::fs::remove_dir_all(entry.path()).or_else(|_| std::fs::remove_file(entry.path()));
+                removed.expect("what was being made can be removed");
+            }
+        }
+    }
+}
+
+async fn pieces(command: &Command, options: ReadOptions) -> (Vec<Piece>, Option<String>) {
+    let mut reading = command.read(options).await.expect("a read");
+    let mut pieces = Vec::new();
+    while let Some(piece) = reading.next().await.expect("a piece") {
+        pieces.push(piece);
+    }
+    (pieces, reading.problem().map(str::to_owned))
+}
+
+fn bytes(offset: u64, bytes: &[u8]) -> Piece {
+    Piece::Bytes { offset, stream: outlast::Stream::Merged, at_ms: None, bytes: bytes.to_vec() }
+}
+
+/// Covers: B11, C4
+#[test]
+fn b11_the_kept_tail_stands_in_for_a_log_that_failed() {
+    in_world("kept", async |world: World| {
+        let session = world.session().await;
+        let command = ended(&world, &session, "printf 'one\\ntwo\\nthree\\nfour\\n'").await;
+        let dir = dir_of(&command);
+        let hex: String = b"ee\nfour\n".iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut start = 0;
+        edit(&dir, "exit.json", |exit| {
+            start = exit["output"]["start"].as_u64().expect("a start");
+            exit["tail"] = hex.into();
+            exit["output"]["whole"] = false.into();
+            exit["errors"] = serde_json::json!(["the log failed"]);
+        });
+        let log = std::fs::OpenOptions::new().write(true).open(dir.join("output.log")).expect("a log");
+        log.set_len(start + 5).expect("cut");
+        let (all, problem) = pieces(&command, ReadOptions::default()).await;
+        let tail = bytes(11, b"ee\nfour\n");
+        assert_eq!(all, [bytes(0, b"one\nt"), Piece::Gap { offset: 5, bytes: 6 }, tail.clone()]);
+        assert_eq!(problem.as_deref(), Some("the log failed"));
+        let last = ReadOptions { tail_lines: Some(1), ..ReadOptions::default() };
+        assert_eq!(pieces(&command, last).await.0, [bytes(14, b"four\n")]);
+        let inside = ReadOptions { offset: 12, bytes: Some(3), ..ReadOptions::default() };
+        assert_eq!(pieces(&command, inside).await.0, [bytes(12, b"e\nf")]);
+        let mut follower = command.follow(6).await.expect("a follower");
+        assert_eq!(follower.next().await.expect("a piece"), Some(Piece::Gap { offset: 6, bytes: 5 }));
+        assert_eq!(follower.next().await.expect("a piece"), Some(tail));
+        assert_eq!(follower.next().await.expect("the end"), None);
+
+        std::fs::remove_file(dir.join("output.log")).expect("no log");
+        let (all, problem) = pieces(&command, ReadOptions::default()).await;
+        assert_eq!(all, [Piece::Gap { offset: 0, bytes: 11 }, bytes(11, b"ee\nfour\n")]);
+        assert!(problem.as_ref().is_some_and(|problem| problem.contains("no log")), "{problem:?}");
+    });
+}
+
+#[test]
+fn a_command_of_which_only_the_end_is_recorded_has_no_log() {
+    in_world("nolog", async |world: World| {
+        let session = world.session().await;
+        let command = ended(&world, &session, "echo gone").await;
+        let dir = dir_of(&command);
+        edit(&dir, "exit.json", |exit| {
+            exit["output"] = serde_json::json!({"start": 0, "bytes": 0, "gap": null, "whole": true});
+        });
+        for name in ["request.json", "status.json", "output.log"] {
+            std::fs::remove_file(dir.join(name)).expect(name);
+        }
+        let snapshot = command.snapshot().await.expect("a look");
+        assert_eq!((snapshot.output.log.as_ref(), snapshot.exit_code), (None, Some(0)), "{snapshot:?}");
+        assert_eq!(session.list(true).await.expect("a list")[0].output.log, None);
+        let (all, problem) = pieces(&command, ReadOptions::default()).await;
+        assert_eq!((all, problem.as_deref()), (vec![], Some("it has no log; no output of it is kept")));
+        let mut follower = command.follow(0).await.expect("a follower");
+        assert_eq!(follower.next().await.expect("the end"), None);
+        assert_eq!(follower.problem(), Some("it has no log; no output of it is kept"));
+    });
+}
+
+/// Covers: L4
+#[test]
+fn l4_a_verdict_that_is_not_in_the_trace_stands_and_says_so() {
+    in_world("untraced", async |world: World| {
+        let session = world.session().await;
+        let command = ended(&world, &session, "exit 3").await;
+        let (id, gone, dir) = (*session.id(), *command.id(), dir_of(&command));
+        drop((session, command));
+        nothing_left(&world.state_dir).await;
+        std::fs::remove_file(dir.join("exit.json")).expect("no end");
+        let trace = dir.ancestors().nth(2).expect("a session").join("trace.jsonl");
+        std::fs::remove_file(&trace).expect("no trace");
+        std::fs::create_dir(&trace).expect("a directory in its place");
+        let other = Runtime::open(config(&world.state_dir)).expect("a runtime");
+        let seen = other.open_session(&id).await.expect("a session");
+        let report = other.reconcile(&id, None, "model").await.expect("a report");
+        assert_eq!(report.lost.iter().map(|one| one.id).collect::<Vec<_>>(), [gone], "{report:?}");
+        assert!(report.notes.iter().any(|note| note.contains("not in the trace")), "{report:?}");
+        let lost = seen.get(&gone).await.expect("a look").expect("a command").snapshot().await.expect("a look");
+        assert_eq!(lost.end, Some(End::Lost));
+        assert!(dir.join("verdict.json").exists());
+    });
+}
+
+/// Runs a script in a mount namespace of its own; none where that is not allowed.
+fn in_mounts(world: &World, script: &str) -> Option<String> {
+    let allowed = std::process::Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|one| one.success());
+    if !allowed {
+        return None;
+    }
+    let mut shell = std::process::Command::new("unshare");
+    shell.args(["-m", "sh", "-c", script]).env("S", &world.state_dir).env("OUTLAST", executable());
+    shell.env("OUTLAST_STATE_DIR", &world.state_dir).current_dir(&world.work_dir);
+    let output = shell.output().expect("a shell");
+    Some(format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Covers: A4, M4
+#[test]
+fn m4_a_read_only_state_directory_is_read_and_commands_run_without_records() {
+    in_world("readonly", async |world: World| {
+        let session = world.session().await;
+        let command = ended(&world, &session, "echo hello; exit 3").await;
+        let script = format!(
+            "mount --bind \"$S\" \"$S\" && mount -o remount,bind,ro \"$S\" || exit 0; echo mounted\n\
+             $OUTLAST status {id}; echo status=$?\n$OUTLAST wait {id}; echo wait=$?\n\
+             $OUTLAST logs {id}; echo logs=$?\n\
+             $OUTLAST run --grace 100ms -c 'sleep 0.4; echo inline; exit 4' 2>run.txt; echo run=$?\n\
+             $OUTLAST run -b -c 'touch started'; echo background=$?\n$OUTLAST doctor; true",
+            id = command.id()
+        );
+        let Some(said) = in_mounts(&world, &script).filter(|said| said.contains("mounted")) else { return };
+        for part in ["status=0", "wait=3", "logs=0", "inline", "run=4", "background=4", "! state_dir"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let run = std::fs::read_to_string(world.work_dir.join("run.txt")).expect("what it said");
+        assert!(run.contains("Read-only file system"), "{run}");
+        assert!(!world.work_dir.join("started").exists());
+    });
+}
+
+/// Covers: G1, M4
+#[test]
+fn m4_on_a_full_disk_doctor_says_so_and_an_end_is_told_without_being_recorded() {
+    in_world("full", async |world: World| {
+        let script = "mkdir -p \"$S\"; mount -t tmpfs -o size=1m,mode=700 outlast \"$S\" || exit 0; echo mounted\n\
+                      $OUTLAST doctor; $OUTLAST run -b -c 'exit 3'; $OUTLAST wait --consumer other w1; echo first=$?\n\
+                      cat /dev/zero >\"$S/filler\" 2>/dev/null; echo full\n\
+                      $OUTLAST doctor; $OUTLAST wait w1; echo second=$?; ls -A \"$S\"; rm \"$S/filler\"";
+        let Some(said) = in_mounts(&world, script).filter(|said| said.contains("mounted")) else { return };
+        let (before, after) = said.split_once("full\n").expect("both reports");
+        assert!(before.contains("records can be made") && !before.contains("! state_dir"), "{said}");
+        assert!(after.contains("! state_dir") && after.contains("No space left"), "{said}");
+        assert!(before.contains("first=3") && after.contains("second=3"), "{said}");
+        let left = said.lines().any(|line| line.starts_with(".try-"));
+        assert!(!left, "nothing is left behind: {said}");
+    });
+}
