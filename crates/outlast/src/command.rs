@@ -73,7 +73,8 @@ impl Command {
                     let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
                     snapshot.output.show(tail, from);
                 }
-                if dir.lease_is_held()? {
+                // Only survivors are news after the end: without any, whoever holds the lease writes the trailer.
+                if !snapshot.survivors_at_end.is_empty() && dir.lease_is_held()? {
                     self.ask(&dir, &mut snapshot, with_text).await?;
                 }
                 snapshot
