@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::ending::{Clock, End, Fact, Resource};
+use crate::ending::{BY_SUPERVISOR_LOST, Clock, End, Fact, Resource};
 use crate::record::Phase;
 use crate::request::{Request, Survivors};
 use crate::wire::DemotedBy;
@@ -25,6 +25,9 @@ pub const STUBBORN_PAUSE: Duration = Duration::from_secs(1);
 /// Signals that the kernel sends for a resource limit (setrlimit(2)).
 const SIGXCPU: i32 = 24;
 const SIGXFSZ: i32 = 25;
+/// Signals that the death of a supervisor can send its command.
+const SIGKILL: i32 = 9;
+const SIGPIPE: i32 = 13;
 
 /// Why the whole tree is being ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -384,6 +387,16 @@ impl Life {
     /// How it ended; none before the reap. `evidence` is a resource that the kernel's counters name.
     pub fn end(&self, evidence: Option<Resource>) -> Option<End> {
         self.fact.map(|fact| end_of(self.cause.as_ref(), fact, evidence))
+    }
+}
+
+/// The end of a command whose supervisor vanished and that nobody had ordered to stop: its own, if it had
+/// ended by itself. KILL is what the death of its supervisor sends it, and PIPE what a write meets that comes
+/// between the death of its reader and that KILL; nobody can tell a PIPE of its own from that one.
+pub fn end_without_supervisor(fact: Option<Fact>) -> End {
+    match fact {
+        None | Some(Fact::Signaled(SIGKILL | SIGPIPE)) => End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact },
+        Some(fact) => end_of(None, fact, None),
     }
 }
 

@@ -278,12 +278,18 @@ pub fn limit_sentence(bound: Bound) -> String {
         Bound::Wall(time) => format!("stopped at its limit of {}", format_duration(time)),
         Bound::Idle(time) => format!("stopped after {} without new output", format_duration(time)),
         Bound::TimeToLive(time) => format!("stopped at the end of its time to live of {}", format_duration(time)),
-        Bound::Memory(bytes) => format!("stopped at its memory limit of {}", format_size(bytes)),
+        Bound::Memory(bytes) => format!("stopped at its memory limit of {}", size(bytes)),
         Bound::Pids(count) => format!("stopped at its limit of {count} processes"),
-        Bound::FileSize(bytes) => format!("stopped at its file size limit of {}", format_size(bytes)),
+        Bound::FileSize(bytes) => format!("stopped at its file size limit of {}", size(bytes)),
         Bound::Cpu(time) => format!("stopped at its processor time limit of {}", format_duration(time)),
-        Bound::Output(bytes) => format!("stopped at its output limit of {}", format_size(bytes)),
+        Bound::Output(bytes) => format!("stopped at its output limit of {}", size(bytes)),
     }
+}
+
+/// A size with its unit, also where it is no whole number of kibibytes.
+fn size(bytes: u64) -> String {
+    let text = format_size(bytes);
+    if text.bytes().all(|byte| byte.is_ascii_digit()) { text + " bytes" } else { text }
 }
 
 /// Said by a wait that names nothing where nothing runs.

@@ -134,7 +134,8 @@ async fn look_at(session: &Session, findings: &mut Vec<Finding>) -> Result<()> {
     if summary.kept {
         match keeper::ask(dir.dir(), &ToKeeper::Ping, keeper::ANSWER_BOUND).await {
             Ok(Some(FromKeeper::Pong { keeper, keeping, .. })) => {
-                let detail = format!("its keeper (pid {}) answers and keeps {keeping} commands", keeper.pid);
+                let plural = if keeping == 1 { "" } else { "s" };
+                let detail = format!("its keeper (pid {}) answers and keeps {keeping} command{plural}", keeper.pid);
                 findings.push(finding(&name, true, detail));
             }
             Ok(Some(other)) => findings.push(finding(&name, false, format!("its keeper answered Ping with {other:?}"))),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::ending::{BY_SUPERVISOR_LOST, End, Fact};
+use outlast_core::ending::{End, Fact};
 use outlast_core::id::{CommandId, ReportId, SessionId};
 use outlast_core::lifecycle;
 use outlast_core::record::{
@@ -156,17 +156,8 @@ async fn known_here(session: &Session, dir: &CommandDir) -> Result<Option<ExitRe
     let Ok(ended) = tokio::time::timeout(LEFTOVER_BOUND, ready::process_end(leader)).await else { return Ok(None) };
     let Some(fact) = ended?.and_then(fact_of) else { return Ok(None) };
     end_leftovers(dir.id()).await?;
-    let exit = lost_watchers(&asked.record.request, end_of(fact));
+    let exit = lost_watchers(&asked.record.request, lifecycle::end_without_supervisor(Some(fact)));
     Ok(Some(with_records(exit, asked.record, status.record)))
-}
-
-/// The end of a command whose watchers are gone: its own if it ended by itself. KILL is what their death
-/// sends it.
-pub(crate) fn end_of(fact: Fact) -> End {
-    match fact {
-        Fact::Signaled(9) => End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact: Some(fact) },
-        fact => lifecycle::end_of(None, fact, None),
-    }
 }
 
 /// An exit record with what the command's other records say.

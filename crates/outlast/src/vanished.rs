@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use outlast_core::ending::End;
+use outlast_core::lifecycle::end_without_supervisor;
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::Request;
 use outlast_core::wire::{FromKeeper, ToKeeper};
@@ -95,7 +96,7 @@ impl Vanished<'_> {
         let Some(pidfd) = self.pidfd.take() else { return Ok(None) };
         let Ok(status) = tokio::time::timeout(ANSWER_BOUND, ready::process_end(pidfd)).await else { return Ok(None) };
         let fact = status?.and_then(settle::fact_of);
-        Ok(fact.map(|fact| self.record(settle::end_of(fact))))
+        Ok(fact.map(|fact| self.record(end_without_supervisor(Some(fact)))))
     }
 
     fn record(&self, end: End) -> ExitRecord {

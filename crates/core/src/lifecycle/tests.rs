@@ -249,3 +249,18 @@ fn a_stop_without_grace_kills_at_once_and_a_second_stop_can_shorten() {
     let life = check(&request(), &[(1, stop_by("first"), &[Signal]), (2, now, &[Sweep])]);
     assert_eq!(life.cause(), Some(&Cause::Stop { by: "first".into() }));
 }
+
+/// Covers: K9
+#[test]
+fn k9_what_the_death_of_a_supervisor_sends_is_no_end_of_its_own() {
+    let cases = [
+        (None, "stopped"),
+        (Some(Fact::Signaled(9)), "stopped"),
+        (Some(Fact::Signaled(13)), "stopped"),
+        (Some(Fact::Signaled(11)), "signaled"),
+        (Some(Fact::Exited(5)), "exited"),
+    ];
+    for (fact, kind) in cases {
+        assert_eq!(end_without_supervisor(fact).kind(), kind, "{fact:?}");
+    }
+}

@@ -2,9 +2,9 @@
 
 use std::os::fd::OwnedFd;
 
-use outlast_core::ending::{BY_SESSION_END, BY_SUPERVISOR_LOST, End, Fact};
+use outlast_core::ending::{BY_SESSION_END, End, Fact};
 use outlast_core::id::CommandId;
-use outlast_core::lifecycle::end_of;
+use outlast_core::lifecycle::end_without_supervisor;
 use outlast_core::record::{ExitRecord, Phase, StatusRecord};
 use outlast_host::cgroup::Leaf;
 use outlast_host::crash;
@@ -64,9 +64,7 @@ impl Vacant {
         match (self.ordered.as_deref(), fact) {
             (Some(BY_SESSION_END), fact) => End::Abandoned { fact },
             (Some(by), fact) => End::Stopped { by: by.to_owned(), fact },
-            // What the death of its supervisor sends it.
-            (None, None | Some(Fact::Signaled(9))) => End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact },
-            (None, Some(fact)) => end_of(None, fact, None),
+            (None, fact) => end_without_supervisor(fact),
         }
     }
 

@@ -49,10 +49,11 @@ impl Act {
         let holds = match (kind.as_str(), by.as_str()) {
             ("exited", _) => self.shape.code.is_some() && number == self.shape.code,
             ("signaled", _) => dead.leader && signal == "KILL",
-            // KILL is what PDEATHSIG and the keeper send. Without it nobody saw the leader: the keeper
+            // KILL is what PDEATHSIG and the keeper send; PIPE meets a leader that wrote between the death of
+            // its reader and that KILL. Without either nobody saw the leader: the keeper
             // that adopted its supervisor cannot reap it, or its supervisor died before it named it.
             ("stopped", "supervisor_lost") => {
-                dead.supervisor && matches!(signal.as_str(), "KILL" | "") && number.is_none()
+                dead.supervisor && matches!(signal.as_str(), "KILL" | "PIPE" | "") && number.is_none()
             }
             ("stopped", "model") => stopped && self.shape.code.is_none() && ["TERM", "KILL"].contains(&signal.as_str()),
             ("lost", _) => dead.supervisor && dead.keeper || self.never_begun,
