@@ -162,10 +162,11 @@ impl Keeper {
         running.filter_map(|charge| charge.id).collect()
     }
 
-    /// One spare is kept ready while a resident owner is there. A supervisor whose command is short comes
+    /// A spare is kept ready while a resident owner is there, two where they came back. A supervisor whose command is short comes
     /// back as the spare, so a new one is only made when none came back for a while.
     pub(super) fn keep_a_spare(&mut self) -> Option<Child> {
-        self.dismiss_spares(1);
+        // The next command of an owner may come before the supervisor of the last one is free again.
+        self.dismiss_spares(if self.owner.is_some() { 2 } else { 1 });
         let spare = self.charges.values().any(Charge::is_spare);
         if spare || self.owner.is_none() || self.closing.is_some() || self.closed {
             self.spare_due_at = None;
