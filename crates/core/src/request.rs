@@ -38,29 +38,42 @@ impl<T: AsRef<std::ffi::OsStr>> From<T> for OsText {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Stored {
-    Text(String),
-    Hex { hex: String },
+struct Hex {
+    hex: String,
 }
 
 impl Serialize for OsText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(&self.0) {
             Ok(text) => serializer.serialize_str(text),
-            Err(_) => Stored::Hex { hex: to_hex(&self.0) }.serialize(serializer),
+            Err(_) => Hex { hex: to_hex(&self.0) }.serialize(serializer),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for OsText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Stored::deserialize(deserializer)? {
-            Stored::Text(text) => Ok(OsText(text.into_bytes())),
-            Stored::Hex { hex } => {
-                from_hex(&hex).map(OsText).ok_or_else(|| serde::de::Error::custom("not a hexadecimal string"))
-            }
-        }
+        deserializer.deserialize_any(TextOrHex)
+    }
+}
+
+/// Takes either form as it comes: a list of ten thousand commands reads many of these.
+struct TextOrHex;
+
+impl<'de> serde::de::Visitor<'de> for TextOrHex {
+    type Value = OsText;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a text, or an object with the key hex")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<OsText, E> {
+        Ok(OsText(text.as_bytes().to_vec()))
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<OsText, A::Error> {
+        let Hex { hex } = Hex::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+        from_hex(&hex).map(OsText).ok_or_else(|| serde::de::Error::custom("not a hexadecimal string"))
     }
 }
 

@@ -52,7 +52,7 @@ impl Reserved {
     pub fn create(dir: &Dir, temporary: &'static str, name: &'static str, size: u32) -> Result<Reserved> {
         let file = dir.create_file(temporary)?;
         let failed = |e| FileError::os("set space aside for", dir.path_of(name), e);
-        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, u64::from(size)) {
+        match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, u64::from(size)) {
             Ok(()) => {}
             // File systems without fallocate get the bytes written.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => file
@@ -71,9 +71,41 @@ impl Reserved {
 
     /// Writes the bytes into the space and gives the file its name, which must not be taken.
     pub fn fill(self, bytes: &[u8], durability: Durability) -> Result<()> {
-        fill(&self.dir, self.temporary, &self.file, bytes, durability)?;
+        let path = self.dir.path_of(self.name);
+        let slack = self.fill_in_haste(bytes, durability)?;
+        slack.give_back().map_err(|e| FileError::io("trim", path, &e))
+    }
+
+    /// The same, but what is left of the space is given back later: that costs more than the write itself.
+    pub fn fill_in_haste(self, bytes: &[u8], durability: Durability) -> Result<Slack> {
+        let length = bytes.len() as u64;
+        let failed = |e: std::io::Error| FileError::io("write", self.dir.path_of(self.temporary), &e);
+        self.file.write_all_at(bytes, 0).map_err(failed)?;
+        // The file is longer where the space was made of zeros.
+        if self.file.metadata().map_err(failed)?.len() != length {
+            self.file.set_len(length).map_err(failed)?;
+        }
+        if durability == Durability::Power {
+            self.file.sync_all().map_err(failed)?;
+        }
         self.dir.rename_noreplace(self.temporary, self.name)?;
-        sync_names(&self.dir, durability)
+        sync_names(&self.dir, durability)?;
+        Ok(Slack { file: self.file, length })
+    }
+}
+
+/// Space behind the end of a file that was filled in haste.
+#[derive(Debug)]
+pub struct Slack {
+    file: File,
+    length: u64,
+}
+
+impl Slack {
+    /// Gives the space back; a file of that length is truncated to its own length (ext4 frees what was set
+    /// aside behind it then). Without it only disk space is wasted.
+    pub fn give_back(self) -> std::io::Result<()> {
+        self.file.set_len(self.length)
     }
 }
 
@@ -153,11 +185,14 @@ mod tests {
         let temp = TempDir::new();
         let dir = temp.dir();
         let space = Reserved::create(&dir, "x.tmp", "x", 65536).unwrap();
-        assert_eq!(std::fs::metadata(dir.path_of("x.tmp")).unwrap().len(), 65536);
+        let set_aside = std::fs::metadata(dir.path_of("x.tmp")).unwrap();
+        assert!(std::os::unix::fs::MetadataExt::blocks(&set_aside) * 512 >= 65536);
         drop(space);
         let space = Reserved::reopen(&dir, "x.tmp", "x").unwrap().unwrap();
         space.fill(b"end", Durability::Process).unwrap();
         assert_eq!(dir.read("x", 9).unwrap(), b"end");
+        let left = std::fs::metadata(dir.path_of("x")).unwrap();
+        assert!(std::os::unix::fs::MetadataExt::blocks(&left) * 512 < 65536, "the rest of the space is kept");
         assert!(Reserved::reopen(&dir, "x.tmp", "x").unwrap().is_none());
         let late = Reserved::create(&dir, "x.tmp", "x", 10).unwrap();
         assert!(late.fill(b"other", Durability::Process).unwrap_err().is_taken());

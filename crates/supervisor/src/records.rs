@@ -4,7 +4,7 @@ use outlast_core::id::Alias;
 use outlast_core::record::{ExitRecord, ProcessMark, RequestRecord, StatusRecord, schema};
 use outlast_core::request::{OsText, Request};
 use outlast_core::text::TEXT_BYTES;
-use outlast_host::atomic::Reserved;
+use outlast_host::atomic::{Reserved, Slack};
 use outlast_host::dir::FileError;
 use outlast_host::door::Listener;
 use outlast_host::lock::Lock;
@@ -38,6 +38,7 @@ pub struct Records {
     /// The supervisor's door.
     pub door: Listener,
     space: Option<Reserved>,
+    slack: Option<Slack>,
     _lease: Lock,
 }
 
@@ -98,7 +99,7 @@ impl Unpublished {
     pub fn publish(self) -> Result<Records, String> {
         let dir = self.new.publish().map_err(|error| error.to_string())?;
         let Kept { alias, lease, space, door } = self.kept;
-        Ok(Records { dir, alias, door, space, _lease: lease })
+        Ok(Records { dir, alias, door, space, slack: None, _lease: lease })
     }
 
     /// Takes everything back: the command never started.
@@ -116,7 +117,19 @@ impl Records {
 
     /// Writes `exit.json` into the space that was set aside.
     pub fn write_exit(&mut self, exit: &ExitRecord) -> Result<(), String> {
-        self.dir.write_exit(exit, self.space.take()).map_err(|error| error.to_string())
+        match self.space.take() {
+            Some(space) => self.slack = Some(self.dir.write_exit_in_haste(exit, space).map_err(|e| e.to_string())?),
+            None => self.dir.write_exit(exit, None).map_err(|error| error.to_string())?,
+        }
+        Ok(())
+    }
+
+    /// Gives back what is left of the space, once everybody was told.
+    pub fn give_back(&mut self) {
+        if let Some(slack) = self.slack.take() {
+            // Kept space is wasted space, and nothing else.
+            let _ = slack.give_back();
+        }
     }
 
     /// Writes `exit.json` anew: the caller vanished before it could be told.

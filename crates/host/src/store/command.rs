@@ -7,7 +7,7 @@ use outlast_core::record::{Durability, ExitRecord, ProcessMark, RequestRecord, S
 use serde::{Deserialize, Serialize};
 
 use super::{Loaded, load, name, put, put_once};
-use crate::atomic::Reserved;
+use crate::atomic::{Reserved, Slack};
 use crate::dir::{Dir, FileError, Result};
 use crate::door::{self, DoorError, Listener};
 use crate::frame::Channel;
@@ -130,6 +130,13 @@ impl CommandDir {
             Some(space) => space.fill(&super::encode(&self.dir, name::EXIT, record)?, self.durability),
             None => put_once(&self.dir, name::EXIT, record, self.durability),
         }
+    }
+
+    /// As [`CommandDir::write_exit`] for the supervisor, which tells the end before it gives back what is left
+    /// of the space.
+    pub fn write_exit_in_haste(&self, record: &ExitRecord, space: Reserved) -> Result<Slack> {
+        self.check_id("write", name::EXIT, record.id)?;
+        space.fill_in_haste(&super::encode(&self.dir, name::EXIT, record)?, self.durability)
     }
 
     /// Replaces `exit.json` by its own writer, in the one case where more came to be known: the caller

@@ -217,6 +217,9 @@ impl Watch<'_> {
             self.publish_status(false);
         }
         let output = self.capture.output();
+        if let Some(records) = &mut self.records {
+            records.give_back();
+        }
         self.clients.tell(None, &FromSupervisor::CaptureClosed { output });
     }
 }
