@@ -105,7 +105,8 @@ impl Slack {
     /// Gives the space back; a file of that length is truncated to its own length (ext4 frees what was set
     /// aside behind it then). Without it only disk space is wasted.
     pub fn give_back(self) -> std::io::Result<()> {
-        self.file.set_len(self.length)
+        // A file that somebody changed meanwhile is not ours to cut.
+        if self.file.metadata()?.len() == self.length { self.file.set_len(self.length) } else { Ok(()) }
     }
 }
 

@@ -321,10 +321,14 @@ impl Reading {
         let (from, end) = (self.next, self.end);
         let mut left = lines;
         let mut to = end;
+        let mut last = None;
         let mut found = if lines == 0 { Some(end) } else { None };
         while found.is_none() && to > from {
             let window = from.max(to.saturating_sub(STEP as u64));
-            for start in self.line_starts(window, to)?.into_iter().rev().filter(|start| *start < end) {
+            let (starts, last_here) = self.line_starts(window, to)?;
+            last = last.or(last_here);
+            // A line break that nothing of the stream follows begins no line.
+            for start in starts.into_iter().rev().filter(|start| Some(*start) <= last) {
                 left -= 1;
                 if left == 0 {
                     found = Some(start);
@@ -337,16 +341,17 @@ impl Reading {
         Ok(found.unwrap_or(from))
     }
 
-    /// Where lines begin that follow a line break between these offsets, in order.
-    fn line_starts(&mut self, from: u64, to: u64) -> Result<Vec<u64>> {
+    /// Where lines begin that follow a line break between these offsets, in order, and the last byte there.
+    fn line_starts(&mut self, from: u64, to: u64) -> Result<(Vec<u64>, Option<u64>)> {
         (self.next, self.end) = (from, to);
-        let mut starts = Vec::new();
+        let (mut starts, mut last) = (Vec::new(), None);
         while let Some(piece) = self.step()? {
             if let Piece::Bytes { offset, bytes, .. } = piece {
                 starts.extend((offset..).zip(&bytes).filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1));
+                last = (offset + bytes.len() as u64).checked_sub(1).or(last);
             }
         }
-        Ok(starts)
+        Ok((starts, last))
     }
 }
 

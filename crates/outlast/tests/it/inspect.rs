@@ -1,7 +1,7 @@
 //! Looking: reads by offset, followers, names, the content-free view.
 
 use outlast::core::record::Phase;
-use outlast::core::request::Streams;
+use outlast::core::request::{Stdin, Streams};
 use outlast::{ErrorKind, Outcome, Piece, ReadOptions, Reading, StopOptions, Stream};
 
 use crate::world::{World, in_world, soon, start};
@@ -66,6 +66,19 @@ fn lines_and_streams_are_read_alone() {
         assert_eq!(String::from_utf8_lossy(&read(err).await), expected);
         assert_eq!(read(ReadOptions { tail_lines: Some(2), ..err }).await, b"err 98\nerr 99\n");
         assert_eq!(read(ReadOptions { head_lines: Some(2), ..err }).await, b"err 0\nerr 1\n");
+        // The last line of one stream, with more of the other behind it.
+        let line = "echo a >&2; echo b >&2; read x; seq 100";
+        let request = outlast::RunRequest { streams: Streams::Separate, stdin: Stdin::Open, ..world.shell(line) };
+        let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
+        let apart = demotion.command;
+        let mut follower = apart.follow(0).await.expect("a follower");
+        while follower.next_offset() < 4 {
+            follower.next().await.expect("output").expect("more output");
+        }
+        apart.send(b"go\n", true).await.expect("input");
+        session.wait(std::slice::from_ref(&apart), Default::default()).await.expect("a wait");
+        let last = apart.read(ReadOptions { tail_lines: Some(1), ..err }).await.expect("a read");
+        assert_eq!(text(last).await.0, b"b\n");
         let merged = start(&world, &session, "echo x").await;
         let refused = merged.read(err).await.expect_err("a refusal");
         assert_eq!(refused.kind(), ErrorKind::Refused);
