@@ -92,6 +92,11 @@ impl Config {
         self.vars.clone()
     }
 
+    /// A variable that is set and not empty.
+    pub fn var(&self, key: &str) -> Option<String> {
+        get(&self.vars, key).map(|value| value.to_string_lossy().into_owned())
+    }
+
     /// Where programs are looked for.
     pub fn path(&self) -> Option<OsString> {
         get(&self.vars, "PATH").map(OsStr::to_owned)

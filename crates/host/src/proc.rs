@@ -31,6 +31,8 @@ pub struct Stat {
     pub pgrp: u32,
     /// Its session.
     pub session: u32,
+    /// The number of its controlling terminal; 0 where it has none.
+    pub terminal: u32,
     /// Whether it is past the point of no return on its way out (`PF_EXITING` of the kernel's
     /// `include/linux/sched.h`): its descriptors are being closed, and it can do nothing any more.
     pub exiting: bool,
@@ -77,12 +79,21 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
         ppid: id(4)?,
         pgrp: id(5)?,
         session: id(6)?,
+        terminal: id(7)?,
         exiting: field(9)?.parse::<u64>().ok()? & PF_EXITING != 0,
         threads: id(20)?,
         start: field(22)?.parse().ok()?,
         rss: field(24)?.parse::<u64>().ok()?.saturating_mul(rustix::param::page_size() as u64),
         exit_code: field(52).and_then(|code| code.parse().ok()).unwrap_or(0),
     })
+}
+
+/// The file name of the executable of `pid`; nothing when there is none in sight, or it is another user's.
+pub fn executable(pid: u32) -> Option<String> {
+    let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    // The kernel marks a file that was replaced or removed (proc_pid_exe(5)).
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    Some(name.strip_suffix(" (deleted)").map_or(name.clone(), str::to_owned))
 }
 
 /// How zombie `pid` ended, asked by anyone with the same user id; nothing when it runs, or is not ours to know.

@@ -59,6 +59,10 @@ pub struct CompletionGuard {
 }
 
 impl CompletionGuard {
+    pub(crate) fn new(completion: Completion, session: Session, consumer: &str, claim: String) -> CompletionGuard {
+        CompletionGuard { completion, session, consumer: consumer.to_owned(), claim, open: true }
+    }
+
     /// What there is to tell.
     pub fn completion(&self) -> &Completion {
         &self.completion
@@ -108,8 +112,7 @@ impl Session {
             let claim = ledger::new_claim(&session)?;
             if let LeaseOutcome::Taken { redelivered } = ledger::lease(session.dir()?, consumer, subject, &claim)? {
                 let completion = Completion { snapshot, redelivered };
-                let consumer = consumer.to_owned();
-                guards.push(CompletionGuard { completion, session, consumer, claim, open: true });
+                guards.push(CompletionGuard::new(completion, session, consumer, claim));
             }
         }
         Ok(guards)
@@ -215,7 +218,7 @@ impl Session {
 }
 
 /// Whether an end has to be told.
-fn is_due(snapshot: &Snapshot) -> bool {
+pub(crate) fn is_due(snapshot: &Snapshot) -> bool {
     snapshot.phase == Phase::Ended && (snapshot.demoted || snapshot.report.is_some())
 }
 

@@ -109,6 +109,12 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// The last bytes, at most so many.
+    pub(crate) fn last(&self, most: usize) -> Vec<u8> {
+        let bytes = self.bytes(|_| true);
+        bytes[bytes.len().saturating_sub(most)..].to_vec()
+    }
+
     /// Takes a chunk. With `most`, for output that was passed on already, only the last so many bytes are
     /// kept, in whole chunks.
     pub(crate) fn push(&mut self, stream: Stream, bytes: Vec<u8>, most: Option<u64>) {

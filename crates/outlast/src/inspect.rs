@@ -2,8 +2,8 @@
 
 use outlast_core::id::{CommandId, Resolved, Selector};
 use outlast_core::record::Phase;
-use outlast_host::store::aliases;
 use outlast_host::store::session::SessionDir;
+use outlast_host::store::{aliases, contexts};
 
 use crate::command::Command;
 use crate::error::{Error, Result};
@@ -84,8 +84,13 @@ impl Session {
     pub(crate) async fn predecessors(&self) -> Result<Vec<Session>> {
         let Some(own) = self.record().filter(|record| !record.context.is_empty()) else { return Ok(Vec::new()) };
         let mut found = Vec::new();
-        for id in self.runtime().state()?.list()?.into_iter().rev().filter(|id| *id < own.id) {
-            let session = self.runtime().open_session(&id).await?;
+        for id in contexts::list(self.runtime().state()?, &own.context)?.into_iter().rev().filter(|id| *id < own.id) {
+            let session = match self.runtime().open_session(&id).await {
+                Ok(session) => session,
+                // Its creator died before it was made.
+                Err(Error::UnknownSession { .. }) => continue,
+                Err(error) => return Err(error),
+            };
             if session.record().is_some_and(|record| record.context == own.context) {
                 found.push(session);
             }

@@ -15,6 +15,7 @@
 mod error;
 mod config;
 mod race;
+mod ancestry;
 mod ready;
 mod link;
 mod watch;
@@ -40,6 +41,7 @@ mod running;
 mod submit;
 mod ledger;
 mod deliver;
+mod claim;
 mod condition;
 mod attend;
 mod stop;
@@ -48,7 +50,9 @@ mod reconcile;
 mod retain;
 mod doctor;
 
+pub use ancestry::{Ancestor, ancestors};
 pub use attend::{WaitEnd, WaitOptions, WaitReport, Waited};
+pub use claim::Claim;
 pub use command::Command;
 pub use condition::Until;
 pub use config::{Config, ForkKeeper};

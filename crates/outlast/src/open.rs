@@ -90,6 +90,42 @@ impl Runtime {
         Ok(looked_at(self.enter(dir, Some(record), false)?).await)
     }
 
+    /// The session anchored on an agent host, and whether it was made by this call; owned by this process unless
+    /// another owner lives.
+    pub(crate) async fn host_session(&self, host_pid: u32, context: &str) -> Result<(Session, bool)> {
+        let state = self.state()?;
+        let anchor = anchor_mark(Anchor::Process(host_pid))?;
+        let mark = anchor.clone().ok_or_else(|| no_process(host_pid))?;
+        let options = SessionOptions { context: context.to_owned(), ..SessionOptions::default() };
+        let (dir, made) = anchors::get_or_create::<Error>(state, &mark, || {
+            Ok(state.create_session(&self.new_record(&options, anchor)?)?)
+        })?;
+        let record = dir.record()?.record;
+        if made {
+            self.trace_start(&dir, &record)?;
+        }
+        let session = self.enter_as_owner_if_free(dir, record).await?;
+        Ok((looked_at(session).await, made))
+    }
+
+    /// Becomes the owner of a session if no other one lives; a session of the command line stays without one.
+    async fn enter_as_owner_if_free(&self, dir: SessionDir, record: SessionRecord) -> Result<Session> {
+        if record.ownership == Ownership::OneShot {
+            return self.enter(dir, Some(record), false);
+        }
+        match self.enter(dir.clone(), Some(record.clone()), true) {
+            Ok(session) => {
+                // Its keeper waits for an owner, if it has one.
+                if session.dir()?.has_keeper()? {
+                    session.owner_link().await?;
+                }
+                Ok(session)
+            }
+            Err(Error::Owned { .. }) => self.enter(dir, Some(record), false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The session anchored on this process, if there is one already.
     pub async fn find_session_for(&self, anchor_pid: u32) -> Result<Option<Session>> {
         let state = self.state()?;
@@ -166,7 +202,7 @@ impl Runtime {
         Ok(trace::append(dir.dir(), &line, record.durability)?)
     }
 
-    fn session_nowhere(&self) -> Result<Session> {
+    pub(crate) fn session_nowhere(&self) -> Result<Session> {
         let id = self.new_session_id()?;
         let inner = SessionInner { runtime: self.clone(), id, dir: None, record: None, owner: None };
         Ok(Session { inner: Arc::new(inner) })

@@ -6,7 +6,7 @@ use outlast_core::id::{CommandId, SessionId};
 use outlast_core::reconcile::{ExitFound, Fate, Found, OwnerLock, fate};
 use outlast_core::record::ExitRecord;
 use outlast_host::store::command::CommandDir;
-use outlast_host::store::ledger;
+use outlast_host::store::{contexts, ledger};
 
 use crate::command::Command;
 use crate::deliver::{check_consumer, reported_at_the_end};
@@ -76,24 +76,52 @@ impl Runtime {
         };
         let session = self.create_session(SessionOptions { context, ..options }).await?;
         let report = match earlier {
-            Some(earlier) => match self.reconcile(&earlier, Some(session.id()), consumer).await {
-                Ok(report) => report,
-                Err(error) => ReconcileReport {
-                    session: Some(earlier),
-                    notes: vec![format!("session {earlier} could not be reconciled: {error}")],
-                    ..ReconcileReport::default()
-                },
-            },
+            Some(earlier) => self.reconcile_or_note(earlier, session.id(), consumer).await,
             None => ReconcileReport::default(),
         };
         Ok((session, report))
+    }
+
+    /// The session of the agent host that is this process: found, or made on first use, and owned by this process
+    /// unless another owner lives. A fresh one follows the last session of its context, of whose commands is said
+    /// what became; an empty context has none. Where no records can be made it is nowhere on disk.
+    pub async fn attach_session(
+        &self,
+        host_pid: u32,
+        context: &str,
+        consumer: &str,
+    ) -> Result<(Session, ReconcileReport)> {
+        check_consumer(consumer)?;
+        if self.records().is_err() {
+            return Ok((self.session_nowhere()?, ReconcileReport::default()));
+        }
+        let earlier = if context.is_empty() { None } else { self.last_of_context(context).await? };
+        let (session, made) = self.host_session(host_pid, context).await?;
+        match earlier.filter(|earlier| made && earlier != session.id()) {
+            Some(earlier) => {
+                let report = self.reconcile_or_note(earlier, session.id(), consumer).await;
+                Ok((session, report))
+            }
+            None => Ok((session, ReconcileReport::default())),
+        }
+    }
+
+    async fn reconcile_or_note(&self, earlier: SessionId, by: &SessionId, consumer: &str) -> ReconcileReport {
+        match self.reconcile(&earlier, Some(by), consumer).await {
+            Ok(report) => report,
+            Err(error) => ReconcileReport {
+                session: Some(earlier),
+                notes: vec![format!("session {earlier} could not be reconciled: {error}")],
+                ..ReconcileReport::default()
+            },
+        }
     }
 
     async fn last_of_context(&self, key: &str) -> Result<Option<SessionId>> {
         if key.is_empty() {
             return Err(Error::Usage("an empty context has no earlier session".to_owned()));
         }
-        for id in self.state()?.list()?.into_iter().rev() {
+        for id in contexts::list(self.state()?, key)?.into_iter().rev() {
             match self.open_session(&id).await {
                 Ok(session) if session.record().is_some_and(|record| record.context == key) => return Ok(Some(id)),
                 Err(error) if error.is_unknown() => return Err(error),

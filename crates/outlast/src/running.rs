@@ -184,9 +184,24 @@ impl Running {
         }
     }
 
+    /// Passes on no more output, for a caller that has seen enough of it: what follows is how it goes on.
+    pub fn skip_output(&mut self) {
+        self.request.follow = false;
+        self.events.retain(|event| !matches!(event, RunEvent::Output { .. } | RunEvent::OutputGap { .. }));
+    }
+
     /// Whether the command is known to have ended although its end was not given as an event yet.
     pub fn has_ended(&self) -> bool {
         matches!(self.last, Some(RunEvent::Ended(_)))
+    }
+
+    /// The last bytes of output that came so far, at most so many. Those of a command that is not followed and
+    /// has records come from its log.
+    pub fn last_output(&self, most: usize) -> Result<Vec<u8>> {
+        match self.records.as_ref().and_then(|records| records.reading.stored()) {
+            Some(stored) => Ok(stored.tail(most as u64)?.0),
+            None => Ok(self.held.last(most)),
+        }
     }
 
     /// Asks for the demotion now; `Demoted`, `NotDemoted` or `Ended` follows as an event.

@@ -10,6 +10,7 @@ use outlast_core::record::{ProcessMark, SessionRecord};
 use outlast_host::lock::Lock;
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::state::State;
+use outlast_host::store::{name, token};
 use outlast_host::{clock, mark};
 
 use crate::config::{Birth, Config};
@@ -87,6 +88,17 @@ impl Runtime {
     /// The state directory as it was given.
     pub fn state_dir(&self) -> &Path {
         &self.inner.config.state_dir
+    }
+
+    /// The bearer token that a client shows over HTTP, and the private file that holds it; made on first use.
+    pub fn http_token(&self) -> Result<(String, PathBuf)> {
+        let state = self.state_to_write()?;
+        let token = token::get_or_create(state, || {
+            let mut bytes = [0; 32];
+            rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+            Ok(bytes)
+        })?;
+        Ok((token, state.root().path_of(name::TOKEN)))
     }
 
     /// How a keeper comes to be.

@@ -1,6 +1,5 @@
 //! `outlast run`: starts a command in the foreground or in the background.
 
-mod environment;
 mod request;
 mod input;
 mod foreground;

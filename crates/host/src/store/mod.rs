@@ -20,6 +20,8 @@ pub mod trace;
 pub mod ledger;
 pub mod aliases;
 pub mod anchors;
+pub mod contexts;
+pub mod token;
 pub mod crumbs;
 
 /// Names of the stored files.
@@ -30,6 +32,12 @@ pub mod name {
     pub const ANCHORS: &str = "by-anchor";
     /// Lock of the directory of anchors.
     pub const ANCHORS_LOCK: &str = ".lock";
+    /// Directory of contexts in the state directory.
+    pub const CONTEXTS: &str = "by-context";
+    /// The bearer token of the MCP server over HTTP.
+    pub const TOKEN: &str = "http-token";
+    /// Lock of the token.
+    pub const TOKEN_LOCK: &str = "http-token.lock";
     /// Who the session is; written once by its creator.
     pub const SESSION: &str = "session.json";
     /// Lock of the session's keeper.

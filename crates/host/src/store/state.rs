@@ -75,8 +75,9 @@ impl State {
         SessionDir::open(&self.sessions, id)
     }
 
-    /// Makes a session.
+    /// Makes a session, one of its context.
     pub fn create_session(&self, record: &SessionRecord) -> Result<SessionDir> {
+        super::contexts::append(self, &record.context, record.id)?;
         SessionDir::create(&self.sessions, record)
     }
 }

@@ -8,9 +8,10 @@ use outlast::RunRequest;
 use outlast_core::request::{DETACHED_TTL_MS, Lifetime, Limits, LogCap, Stdin};
 use outlast_core::units::parse_duration;
 
-use super::{RunArgs, environment, usage};
+use super::{RunArgs, usage};
 use crate::cli::context::Context;
 use crate::config::Bounds;
+use crate::environment;
 use crate::exit::Failure;
 
 /// The grace of a run that asks for none and has no person in front of it.
