@@ -22,6 +22,16 @@ pub struct Bounds {
     pub ignored: Vec<String>,
 }
 
+impl Bounds {
+    /// The limit of a run that asks for this one.
+    pub fn wall(&self, asked: Option<Duration>) -> Option<Duration> {
+        match (asked.or(self.limit), self.max_limit) {
+            (Some(asked), Some(most)) => Some(asked.min(most)),
+            (asked, most) => asked.or(most),
+        }
+    }
+}
+
 /// What the surroundings say.
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -10,16 +10,116 @@ const PAGERS: [&str; 2] = ["PAGER", "GIT_PAGER"];
 /// Files that a shell would read before it runs a line (bash(1), sh(1)).
 const STARTUP: [&str; 2] = ["BASH_ENV", "ENV"];
 
+/// Keys with which an agent host speaks to its model. A host hands them on to what it starts; a command that a model
+/// asked for has no need of them. Everything else is inherited, because a person's commands need their tokens.
+pub const MODEL_KEYS: [&str; 16] = [
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CODEX_API_KEY",
+    "CURSOR_API_KEY",
+    "DASHSCOPE_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GROQ_API_KEY",
+    "MISTRAL_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "QWEN_API_KEY",
+    "XAI_API_KEY",
+];
+
+/// outlast's own token for HTTP, which no command is handed.
+const OWN_TOKEN: &str = "OUTLAST_TOKEN";
+
+/// Names that a call through a model-facing tool cannot set, with what they are. A name that ends with `*` stands for
+/// all that begin like it.
+const REFUSED: [(&str, &[&str]); 5] = [
+    ("it decides what the dynamic loader loads", &["LD_*", "DYLD_*", "GCONV_PATH", "MALLOC_*"]),
+    (
+        "it decides what a shell runs when it starts",
+        &["BASH_ENV", "ENV", "ZDOTDIR", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "IFS", "BASH_FUNC_*"],
+    ),
+    ("it decides where programs and their settings are found", &["PATH", "HOME", "XDG_CONFIG_HOME", "SHELL", "PWD"]),
+    (
+        "it decides what code a language loads",
+        &[
+            "PYTHONPATH",
+            "PYTHONHOME",
+            "PYTHONSTARTUP",
+            "PYTHONINSPECT",
+            "PYTHONUSERBASE",
+            "NODE_OPTIONS",
+            "NODE_PATH",
+            "RUBYOPT",
+            "RUBYLIB",
+            "GEM_HOME",
+            "GEM_PATH",
+            "BUNDLE_GEMFILE",
+            "PERL5OPT",
+            "PERL5LIB",
+            "PERLLIB",
+            "PERL5DB",
+            "CLASSPATH",
+            "JAVA_TOOL_OPTIONS",
+            "_JAVA_OPTIONS",
+            "JDK_JAVA_OPTIONS",
+            "LUA_PATH",
+            "LUA_CPATH",
+            "LUA_INIT",
+            "PHPRC",
+            "PHP_INI_SCAN_DIR",
+            "R_PROFILE",
+            "R_LIBS",
+            "JULIA_LOAD_PATH",
+            "GIT_EXEC_PATH",
+            "GIT_SSH_COMMAND",
+            "GIT_EXTERNAL_DIFF",
+            "RUSTC_WRAPPER",
+        ],
+    ),
+    ("it is a setting of outlast itself", &["OUTLAST_*"]),
+];
+
+/// Why a call through a model-facing tool cannot set this variable; none where it can. Letter case plays no part.
+pub fn refusal(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_uppercase();
+    let is = |pattern: &str| match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    };
+    REFUSED.iter().find(|(_, patterns)| patterns.iter().any(|pattern| is(pattern))).map(|(why, _)| *why)
+}
+
+/// The environment that commands of an agent host inherit: without the keys of its model, but for those that are named
+/// in `kept`, and made non-interactive.
+pub fn of_agent(inherited: Entries, kept: &[String]) -> Entries {
+    let mut env = inherited;
+    env.retain(|(name, _)| {
+        let keys = MODEL_KEYS.iter().chain([&OWN_TOKEN]);
+        kept.iter().any(|kept| name == kept.as_str()) || !keys.into_iter().any(|key| name == key)
+    });
+    make_quiet(&mut env);
+    env
+}
+
+/// The same with what a call has asked for, which comes last.
+pub fn with_entries(mut env: Entries, asked: Entries) -> Entries {
+    for (key, value) in asked {
+        set(&mut env, key, value);
+    }
+    env
+}
+
 /// The environment of a command. `quiet`: nobody is there to answer or to turn a page.
 pub fn of_command(inherited: Entries, quiet: bool, asked: Entries) -> Entries {
     let mut env = inherited;
     if quiet {
         make_quiet(&mut env);
     }
-    for (key, value) in asked {
-        set(&mut env, key, value);
-    }
-    env
+    with_entries(env, asked)
 }
 
 fn make_quiet(env: &mut Entries) {
@@ -62,6 +162,31 @@ mod tests {
     fn made(inherited: &[(&str, &str)], quiet: bool, asked: &[(&str, &str)]) -> Entries {
         let entries = |list: &[(&str, &str)]| list.iter().map(|(key, value)| (key.into(), value.into())).collect();
         of_command(entries(inherited), quiet, entries(asked))
+    }
+
+    /// Covers: Q8
+    #[test]
+    fn q8_names_that_a_call_cannot_set() {
+        let all = REFUSED.iter().flat_map(|(_, patterns)| patterns.iter());
+        for name in all.clone().map(|pattern| pattern.replace('*', "X")) {
+            assert!(refusal(&name).is_some(), "{name}");
+            assert!(refusal(&name.to_ascii_lowercase()).is_some(), "{name} in lower case");
+        }
+        assert!(all.count() >= 45);
+        for name in ["CI", "DEBUG", "MY_PATH", "PORT", "RUST_LOG", "HOMEPAGE"] {
+            assert_eq!(refusal(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_agents_commands_do_not_get_the_keys_of_its_model() {
+        let entries = |list: &[(&str, &str)]| list.iter().map(|(key, value)| (key.into(), value.into())).collect();
+        let host = entries(&[("ANTHROPIC_API_KEY", "a"), ("OPENAI_API_KEY", "b"), ("GITHUB_TOKEN", "c")]);
+        let env = of_agent(host, &["OPENAI_API_KEY".to_owned()]);
+        assert_eq!(value(&env, "ANTHROPIC_API_KEY"), None);
+        assert_eq!(value(&env, "OPENAI_API_KEY").as_deref(), Some("b"), "it was named");
+        assert_eq!(value(&env, "GITHUB_TOKEN").as_deref(), Some("c"), "a person's own");
+        assert_eq!(value(&env, "PAGER").as_deref(), Some("cat"));
     }
 
     /// Covers: Q6

@@ -6,13 +6,22 @@ mod news;
 mod table;
 
 pub use news::{completions, end_report, resumed};
-pub use status::{ended_inline, moved, status, stopped, waited};
+pub use status::{ended_inline, moved, status, status_head, stopped, survivors, waited};
 pub use table::{commands, sessions, trace};
 
 use outlast::Snapshot;
 use outlast_core::ending::{End, EndObject};
 use outlast_core::names::display_line;
 use outlast_core::record::{Fate, Survivor};
+
+/// Who reads: it decides in which words an action is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// Somebody with a shell.
+    Shell,
+    /// A model with the tools of the MCP server.
+    Tools,
+}
 
 /// How it ended, in outlast's own words: `exited`, `signaled (KILL)`, `stopped (TERM, by model)`.
 pub fn end_words(end: &End) -> String {

@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::{CommandId, SessionId};
+use crate::units::parse_duration;
 
 /// Bytes that the kernel takes as a string: an argument, an environment entry, a path.
 ///
@@ -135,6 +136,19 @@ pub enum Lifetime {
         /// The time to live in milliseconds.
         ttl_ms: u64,
     },
+}
+
+/// Reads a lifetime: `session`, `detached`, or `detached:8h` with a time to live.
+pub fn parse_lifetime(text: &str) -> Result<Lifetime, String> {
+    match text.split_once(':') {
+        None if text == "session" => Ok(Lifetime::Session),
+        None if text == "detached" => Ok(Lifetime::Detached { ttl_ms: DETACHED_TTL_MS }),
+        Some(("detached", ttl)) => {
+            let ttl = parse_duration(ttl).map_err(|error| error.to_string())?;
+            Ok(Lifetime::Detached { ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX) })
+        }
+        _ => Err("it must be session, detached or detached:TTL (example: detached:8h)".to_owned()),
+    }
 }
 
 /// What happens when the log's cap is reached.
@@ -314,6 +328,16 @@ mod tests {
             let text = OsText(bytes.to_vec());
             let json = serde_json::to_string(&text).expect("plain data");
             assert_eq!(serde_json::from_str::<OsText>(&json).expect("its own shape"), text);
+        }
+    }
+
+    #[test]
+    fn lifetimes_are_read() {
+        assert_eq!(parse_lifetime("session"), Ok(Lifetime::Session));
+        assert_eq!(parse_lifetime("detached"), Ok(Lifetime::Detached { ttl_ms: 86_400_000 }));
+        assert_eq!(parse_lifetime("detached:1h"), Ok(Lifetime::Detached { ttl_ms: 3_600_000 }));
+        for wrong in ["", "ever", "detached:", "detached:1", "session:1h"] {
+            assert!(parse_lifetime(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::session::Session;
 /// What came of claiming the telling of an end.
 pub enum Claim {
     /// It is told by whoever holds this, once that is committed.
-    Ours(CompletionGuard),
+    Ours(Box<CompletionGuard>),
     /// It was told before, by this way where the ledger still has it.
     Before {
         /// The delivery that consumed it.
@@ -46,7 +46,7 @@ impl Session {
         match ledger::lease(session.dir()?, consumer, subject, &claim) {
             Ok(LeaseOutcome::Taken { redelivered }) => {
                 let completion = Completion { snapshot, redelivered };
-                Ok(Claim::Ours(CompletionGuard::new(completion, session, consumer, claim)))
+                Ok(Claim::Ours(Box::new(CompletionGuard::new(completion, session, consumer, claim))))
             }
             Ok(LeaseOutcome::HeldBy(_)) => Ok(Claim::Elsewhere),
             Ok(LeaseOutcome::AlreadyTold { via }) => Ok(Claim::Before { via }),

@@ -63,6 +63,17 @@ impl Session {
         Err(self.earlier(id).await?.unwrap_or_else(unknown))
     }
 
+    /// As [`Session::command`], and a whole id may be one of an earlier session of the same context: such a command
+    /// can be read and waited for, not acted on.
+    pub async fn command_to_read(&self, selector: &str) -> Result<Command> {
+        match self.command(selector).await {
+            Err(Error::EarlierSession { id, session, .. }) => {
+                Ok(Command { session: self.runtime().open_session(&session).await?, id })
+            }
+            found => found,
+        }
+    }
+
     /// The answer for a command of an earlier session of the same context.
     async fn earlier(&self, id: CommandId) -> Result<Option<Error>> {
         for session in self.predecessors().await? {

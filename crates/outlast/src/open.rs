@@ -108,6 +108,36 @@ impl Runtime {
         Ok((looked_at(session).await, made))
     }
 
+    /// Opens an existing session, as its owner where it wants one and no other one lives.
+    pub async fn own_if_free(&self, id: &SessionId) -> Result<Session> {
+        let dir = self.session_dir(*id)?;
+        let record = dir.record()?.record;
+        let session = self.enter_as_owner_if_free(dir, record).await?;
+        session.ensure_open().await?;
+        Ok(looked_at(session).await)
+    }
+
+    /// Waits until the owner of a session is gone, and becomes its owner. The wait costs a thread that sleeps in the
+    /// kernel; dropping the future leaves it there until that owner is gone.
+    pub async fn own_when_free(&self, session: &Session) -> Result<Session> {
+        let dir = session.dir()?.clone();
+        let (tell, heard) = tokio::sync::oneshot::channel();
+        let waiting = dir.clone();
+        std::thread::Builder::new()
+            .name("owner".to_owned())
+            .spawn(move || tell.send(waiting.owner_lock()))
+            .map_err(|error| Error::system("cannot start a thread", error))?;
+        let lost = || Error::Unreachable("the thread that waited for the owner's lock is gone".to_owned());
+        let lock = heard.await.map_err(|_| lost())??;
+        let owner = Owner::holding(lock)?;
+        let session = self.enter_owned(dir, session.record().cloned(), owner);
+        session.ensure_open().await?;
+        if session.dir()?.has_keeper()? {
+            session.owner_link().await?;
+        }
+        Ok(session)
+    }
+
     /// Becomes the owner of a session if no other one lives; a session of the command line stays without one.
     async fn enter_as_owner_if_free(&self, dir: SessionDir, record: SessionRecord) -> Result<Session> {
         if record.ownership == Ownership::OneShot {
@@ -206,6 +236,14 @@ impl Runtime {
         let id = self.new_session_id()?;
         let inner = SessionInner { runtime: self.clone(), id, dir: None, record: None, owner: None };
         Ok(Session { inner: Arc::new(inner) })
+    }
+
+    fn enter_owned(&self, dir: SessionDir, record: Option<SessionRecord>, owner: Owner) -> Session {
+        let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = dir.id();
+        let inner = Arc::new(SessionInner { runtime: self.clone(), id, dir: Some(dir), record, owner: Some(owner) });
+        sessions.insert(id, Arc::downgrade(&inner));
+        Session { inner }
     }
 
     /// The one handle of a session in this runtime; made if there is none yet.

@@ -106,6 +106,24 @@ impl Runtime {
         }
     }
 
+    /// The open session of this context, whatever process was there before, or a fresh one that follows the last one of
+    /// it; owned by this process unless another owner lives. It has no anchor: it lives as long as it has an owner.
+    pub async fn attach_context(&self, context: &str, consumer: &str) -> Result<(Session, ReconcileReport)> {
+        check_consumer(consumer)?;
+        if self.records().is_err() {
+            return Ok((self.session_nowhere()?, ReconcileReport::default()));
+        }
+        if let Some(last) = self.last_of_context(context).await? {
+            match self.own_if_free(&last).await {
+                Ok(session) => return Ok((session, ReconcileReport::default())),
+                Err(Error::SessionClosed { .. } | Error::AnchorGone { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let options = SessionOptions { context: context.to_owned(), ..SessionOptions::default() };
+        self.resume(&Predecessor::Context(context.to_owned()), options, consumer).await
+    }
+
     async fn reconcile_or_note(&self, earlier: SessionId, by: &SessionId, consumer: &str) -> ReconcileReport {
         match self.reconcile(&earlier, Some(by), consumer).await {
             Ok(report) => report,

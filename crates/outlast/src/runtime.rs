@@ -159,10 +159,15 @@ fn no_records(error: &Error) -> Error {
 impl Owner {
     /// Becomes the owner; an error while another one lives.
     pub(crate) fn take(dir: &SessionDir) -> Result<Owner> {
+        match dir.try_owner_lock()? {
+            Some(lock) => Owner::holding(lock),
+            None => Err(Error::Owned { session: dir.id(), holder: "a living process".to_owned() }),
+        }
+    }
+
+    /// The owner who holds this lock.
+    pub(crate) fn holding(lock: Lock) -> Result<Owner> {
         let mark = mark::own().map_err(|error| Error::Unreachable(format!("cannot identify this process: {error}")))?;
-        let Some(lock) = dir.try_owner_lock()? else {
-            return Err(Error::Owned { session: dir.id(), holder: "a living process".to_owned() });
-        };
         Ok(Owner { _lock: lock, mark, link: tokio::sync::Mutex::new(None), leaders: Mutex::default() })
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use outlast_core::id::{CommandId, SessionId};
-use outlast_core::record::{ProcessMark, SessionRecord};
+use outlast_core::record::{Ownership, ProcessMark, SessionRecord};
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::mark;
 use outlast_host::store::session::SessionDir;
@@ -56,6 +56,11 @@ impl Session {
     /// Whether this process owns it.
     pub fn is_owned_here(&self) -> bool {
         self.inner.owner.is_some()
+    }
+
+    /// Whether somebody has to own it as long as it is used: its commands end when nobody does.
+    pub fn wants_owner(&self) -> bool {
+        self.record().is_some_and(|record| record.ownership == Ownership::Resident)
     }
 
     /// The directory of the session; none for one that is nowhere on disk.

@@ -14,6 +14,7 @@ mod session;
 mod trace;
 mod gc;
 mod doctor;
+mod mcp;
 mod generate;
 
 use std::ffi::OsString;
@@ -53,9 +54,7 @@ enum Verb {
     Completions(generate::CompletionsArgs),
     #[command(hide = true)]
     Man(generate::ManArgs),
-    /// The MCP server.
-    #[command(hide = true)]
-    Mcp(NotBuilt),
+    Mcp(mcp::McpArgs),
     /// Hooks of agent hosts.
     #[command(hide = true)]
     Hook(NotBuilt),
@@ -65,7 +64,7 @@ enum Verb {
 }
 
 /// Verbs and options that are known and shown in no help.
-const HIDDEN: [&str; 8] = ["man", "mcp", "hook", "receipt", "bind", "pty", "join", "unique"];
+const HIDDEN: [&str; 7] = ["man", "hook", "receipt", "bind", "pty", "join", "unique"];
 
 /// File descriptors that must be free for a call to be answered.
 const DESCRIPTORS: usize = 16;
@@ -158,17 +157,25 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
     let verb = match verb {
         Verb::Completions(args) => return generate::completions(&args, printer),
         Verb::Man(args) => return generate::man(&args),
-        Verb::Mcp(_) => return not_built("the MCP server"),
         Verb::Hook(_) => return not_built("hook"),
         Verb::Receipt(_) => return not_built("receipt"),
         verb => verb,
     };
     ensure_descriptors()?;
-    let context = Context::new(config, printer, fork_keeper)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::System("cannot start an asynchronous runtime".to_owned(), error))?;
+    let verb = match verb {
+        Verb::Mcp(args) => {
+            let served = runtime.block_on(mcp::mcp(args, config, printer));
+            // A thread may still wait for input that never comes, or for a lock.
+            runtime.shutdown_background();
+            return served;
+        }
+        verb => verb,
+    };
+    let context = Context::new(config, printer, fork_keeper)?;
     runtime.block_on(async {
         match verb {
             Verb::Run(args) => run::run(args, &context).await,
@@ -219,7 +226,7 @@ mod tests {
         for verb in cli.get_subcommands().filter(|verb| !verb.is_hide_set()) {
             text.push_str(&verb.clone().render_help().to_string());
         }
-        for word in ["mcp", "hook", "receipt", "--pty", "--join", "--unique", "port:", "bind"] {
+        for word in ["hook", "receipt", "--pty", "--join", "--unique", "port:", "bind"] {
             assert!(!text.contains(word), "{word} is in the help");
         }
     }

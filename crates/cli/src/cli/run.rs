@@ -65,7 +65,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
     /// What bounds its life: session, detached, detached:TTL
-    #[arg(long, value_name = "HOW", default_value = "session", value_parser = request::lifetime)]
+    #[arg(long, value_name = "HOW", default_value = "session", value_parser = outlast_core::request::parse_lifetime)]
     lifetime: Lifetime,
     /// What becomes of processes that it leaves
     #[arg(long, value_name = "HOW", default_value = "keep")]
@@ -178,7 +178,7 @@ async fn start(session: &Session, request: RunRequest, json: bool, context: &Con
 
 /// Shows an end, with what the output cannot say beside it.
 fn ended(finished: &Finished, json: bool, context: &Context) -> Answer {
-    for line in words::ended_inline(finished, None) {
+    for line in words::ended_inline(finished, None, words::Reader::Shell) {
         context.printer.say(&line);
     }
     if json {

@@ -12,7 +12,7 @@ use outlast_core::text::excerpt::Tail;
 use outlast_core::units::format_elapsed;
 use outlast_core::wire::DemotedBy;
 
-use super::{alive, end_words, processes, short_name};
+use super::{Reader, alive, end_words, processes, short_name};
 
 /// The number of SIGKILL (signal(7)).
 const KILL: i32 = 9;
@@ -21,6 +21,20 @@ const KILL: i32 = 9;
 /// `elsewhere` says that the command is of another session than the one that was asked.
 pub fn status(snapshot: &Snapshot, elsewhere: Option<&str>) -> String {
     let tail = Tail::of(snapshot.output.bytes, &snapshot.output.tail, TEXT_BYTES);
+    let mut text = status_head(snapshot, elsewhere, tail.bytes.len() as u64, Reader::Shell);
+    let output = tail.text();
+    if !output.is_empty() {
+        text.push('\n');
+        text.push_str(&output);
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// What stands before the output in a status that shows the last so many bytes of it.
+pub fn status_head(snapshot: &Snapshot, elsewhere: Option<&str>, shown: u64, reader: Reader) -> String {
     let end = snapshot.end.as_ref().map(end_words).unwrap_or_default();
     let phase = match snapshot.phase {
         Phase::Running => StatusPhase::Running,
@@ -35,20 +49,13 @@ pub fn status(snapshot: &Snapshot, elsewhere: Option<&str>) -> String {
         phase,
         elapsed: Duration::from_millis(snapshot.duration_ms),
         bytes: snapshot.output.bytes,
-        shown: tail.bytes.len() as u64,
+        shown,
     });
-    let mut text = survivors(&short_name(snapshot), &snapshot.survivors).map(|line| line + "\n").unwrap_or_default();
+    let living = survivors(&short_name(snapshot), &snapshot.survivors, reader);
+    let mut text = living.map(|line| line + "\n").unwrap_or_default();
     text.push_str(head.strip_suffix('\n').unwrap_or(&head));
     for line in remarks(snapshot, elsewhere) {
         text.push_str(&line);
-        text.push('\n');
-    }
-    let output = tail.text();
-    if !output.is_empty() {
-        text.push('\n');
-        text.push_str(&output);
-    }
-    if !text.ends_with('\n') {
         text.push('\n');
     }
     text
@@ -88,14 +95,18 @@ fn records_incomplete(errors: &[String]) -> Option<String> {
 }
 
 /// Who outlived the leader and lives, and how to stop them.
-pub fn survivors(name: &str, list: &[Survivor]) -> Option<String> {
+pub fn survivors(name: &str, list: &[Survivor], reader: Reader) -> Option<String> {
     let alive = alive(list);
     let count = match alive.len() {
         0 => return None,
         1 => "1 process is still alive".to_owned(),
         many => format!("{many} processes are still alive"),
     };
-    Some(format!("{count}: {}; stop with: outlast stop {name}", processes(alive)))
+    let how = match reader {
+        Reader::Shell => format!("stop with: outlast stop {name}"),
+        Reader::Tools => format!("the tool `stop` ends what {name} has left"),
+    };
+    Some(format!("{count}: {}; {how}", processes(alive)))
 }
 
 /// Whom the policy `kill` ended after the leader.
@@ -106,7 +117,7 @@ fn ended_survivors(at_end: &[Survivor]) -> Option<String> {
 
 /// What is said on standard error of a command that ended in the foreground; usually nothing. `because`:
 /// why its session ended it, where that is known.
-pub fn ended_inline(finished: &Finished, because: Option<&str>) -> Vec<String> {
+pub fn ended_inline(finished: &Finished, because: Option<&str>, reader: Reader) -> Vec<String> {
     let exit = &finished.exit;
     let mut lines = Vec::new();
     if let End::SpawnFailed { step, errno } = &exit.end {
@@ -125,7 +136,7 @@ pub fn ended_inline(finished: &Finished, because: Option<&str>) -> Vec<String> {
     }
     lines.extend(ended_from_outside(&exit.end, because));
     let name = exit.alias.map_or_else(|| exit.id.to_string(), |alias| alias.to_string());
-    lines.extend(survivors(&name, &exit.survivors));
+    lines.extend(survivors(&name, &exit.survivors, reader));
     lines.extend(ended_survivors(&exit.survivors));
     if let Some(gap) = finished.gap {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));

@@ -161,6 +161,11 @@ impl SessionDir {
         Lock::try_acquire(&self.dir, name::OWNER_LOCK)
     }
 
+    /// Takes the owner's lock; waits in the kernel as long as another process holds it.
+    pub fn owner_lock(&self) -> Result<Lock> {
+        Lock::acquire(&self.dir, name::OWNER_LOCK)
+    }
+
     /// True if an owner lives.
     pub fn has_owner(&self) -> Result<bool> {
         lock::is_held(&self.dir, name::OWNER_LOCK)

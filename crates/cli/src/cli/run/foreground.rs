@@ -178,7 +178,7 @@ impl Front {
     /// Shows an end.
     async fn ended(mut self, finished: &Finished) -> Answer {
         let why = abandoned_because(self.running.session(), finished).await;
-        for line in words::ended_inline(finished, why.as_deref()) {
+        for line in words::ended_inline(finished, why.as_deref(), words::Reader::Shell) {
             self.sink.say(&line);
         }
         if self.how.json {

@@ -5,8 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use outlast::RunRequest;
-use outlast_core::request::{DETACHED_TTL_MS, Lifetime, Limits, LogCap, Stdin};
-use outlast_core::units::parse_duration;
+use outlast_core::request::{Limits, LogCap, Stdin};
 
 use super::{RunArgs, usage};
 use crate::cli::context::Context;
@@ -78,13 +77,8 @@ fn cap(size: Option<u64>) -> Result<LogCap, Failure> {
 fn limits(args: &RunArgs, bounds: &Bounds) -> Limits {
     // A bound of 0 is none: nothing could keep it.
     let above_0 = |time: Option<Duration>| time.filter(|time| !time.is_zero());
-    let wall = above_0(args.limit).or(bounds.limit);
-    let wall = match (wall, bounds.max_limit) {
-        (Some(asked), Some(most)) => Some(asked.min(most)),
-        (asked, most) => asked.or(most),
-    };
     Limits {
-        wall_ms: wall.map(millis),
+        wall_ms: bounds.wall(above_0(args.limit)).map(millis),
         idle_ms: above_0(args.idle_limit).map(millis),
         memory: args.memory.filter(|bytes| *bytes > 0),
         pids: args.pids,
@@ -96,32 +90,9 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Parses a lifetime for clap.
-pub fn lifetime(text: &str) -> Result<Lifetime, String> {
-    match text.split_once(':') {
-        None if text == "session" => Ok(Lifetime::Session),
-        None if text == "detached" => Ok(Lifetime::Detached { ttl_ms: DETACHED_TTL_MS }),
-        Some(("detached", ttl)) => {
-            let ttl = parse_duration(ttl).map_err(|error| error.to_string())?;
-            Ok(Lifetime::Detached { ttl_ms: millis(ttl) })
-        }
-        _ => Err("it must be session, detached or detached:TTL (example: detached:8h)".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lifetimes_are_read() {
-        assert_eq!(lifetime("session"), Ok(Lifetime::Session));
-        assert_eq!(lifetime("detached"), Ok(Lifetime::Detached { ttl_ms: 86_400_000 }));
-        assert_eq!(lifetime("detached:1h"), Ok(Lifetime::Detached { ttl_ms: 3_600_000 }));
-        for wrong in ["", "ever", "detached:", "detached:1", "session:1h"] {
-            assert!(lifetime(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn entries_are_read() {

@@ -1,0 +1,95 @@
+//! `outlast mcp`: the MCP server.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Args;
+use outlast::Runtime;
+
+use super::context;
+use crate::config::Config;
+use crate::environment;
+use crate::exit::{self, Answer, Failure};
+use crate::host::Surroundings;
+use crate::mcp::{self, Place, Server, Settings};
+use crate::output::Printer;
+
+/// Serves the tools run, wait, read, list, stop and send to an MCP client
+#[derive(Args)]
+#[command(after_help = "\
+On standard input and output it serves the agent host that started it: the
+session is the host's, is opened by the first call, and ends with the host.
+Over HTTP clients show the token of the file that is named at the start, as
+`Authorization: Bearer TOKEN`.
+
+Examples:
+  outlast mcp
+  outlast mcp --http 127.0.0.1:8765
+  claude mcp add outlast -- outlast mcp")]
+pub struct McpArgs {
+    /// Serve streamable HTTP at /mcp of this address in place of standard input and output
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    http: Option<SocketAddr>,
+    /// Let --http listen at an address that other machines reach
+    #[arg(long, requires = "http")]
+    public: bool,
+    /// The process whose life bounds the session [default: the agent host]
+    #[arg(long, value_name = "PID", conflicts_with = "http")]
+    anchor: Option<u32>,
+    /// Serve this session and no other
+    #[arg(long, value_name = "ID", conflicts_with = "anchor")]
+    session: Option<String>,
+    /// How long a run waits for its end before it moves to the background, at most 110s [default: 45s]
+    #[arg(long, value_name = "D", value_parser = context::duration)]
+    grace: Option<Duration>,
+    /// The longest call that the client allows, where it was configured [default: what is known of it]
+    #[arg(long, value_name = "D", value_parser = context::duration)]
+    longest_call: Option<Duration>,
+    /// Keep every command in the foreground, and offer the tool run alone
+    #[arg(long)]
+    foreground_only: bool,
+    /// Hand this variable on to commands although it is the key of a model; may be given several times
+    #[arg(long, value_name = "NAME")]
+    keep_env: Vec<String>,
+}
+
+/// Serves until its client is gone.
+pub async fn mcp(args: McpArgs, config: Config, printer: Printer) -> Answer {
+    for ignored in &config.bounds.ignored {
+        printer.say(ignored);
+    }
+    let mut library = outlast::Config::new(&config.state_dir);
+    library.search = config.path();
+    let runtime = Runtime::open(library)?;
+    let mut settings = Settings {
+        place: place(&args, &config)?,
+        environment: environment::of_agent(config.environment(), &args.keep_env),
+        cwd: config.cwd.clone(),
+        bounds: config.bounds.clone(),
+        longest_call: args.longest_call,
+        foreground_only: args.foreground_only,
+    };
+    settings.bounds.grace = args.grace.or(settings.bounds.grace);
+    let server = Server::new(runtime, settings);
+    match args.http {
+        Some(address) => mcp::serve_http(server, address, args.public, say).await?,
+        None => mcp::serve_stdio(server, say).await?,
+    }
+    Ok(exit::DONE)
+}
+
+fn place(args: &McpArgs, config: &Config) -> Result<Place, Failure> {
+    if let Some(id) = &args.session {
+        let id = id.parse().map_err(|error| Failure::Usage(format!("--session: {error}")))?;
+        return Ok(Place::Named(id));
+    }
+    Ok(match args.http {
+        Some(address) => Place::Own { context: format!("mcp-http:{address}") },
+        None => Place::Host(Surroundings::find(config, args.anchor)?),
+    })
+}
+
+/// Standard output is the protocol's.
+fn say(line: &str) {
+    Printer { colour: false, columns: 80 }.say(line);
+}
