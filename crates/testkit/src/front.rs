@@ -50,6 +50,17 @@ impl Front {
         proc::signal(self.pid(), signal);
     }
 
+    /// Writes into the call's standard input, which was left open. A call that has ended takes nothing any more.
+    pub fn write(&mut self, bytes: &[u8]) {
+        let pipe = self.input.as_mut().expect("the input was left open");
+        let _gone = pipe.write_all(bytes).and_then(|()| pipe.flush());
+    }
+
+    /// What came on standard output so far.
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.out.bytes()).into_owned()
+    }
+
     /// Closes the call's standard input.
     pub fn close_input(&mut self) {
         self.input = None;

@@ -16,6 +16,7 @@ pub mod json;
 pub mod contract;
 pub mod proc;
 mod cleanup;
+pub mod mcp;
 
 pub use call::Call;
 pub use front::Front;

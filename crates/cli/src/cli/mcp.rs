@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
-use outlast::Runtime;
 
 use super::context;
 use crate::config::Config;
@@ -60,7 +59,6 @@ pub async fn mcp(args: McpArgs, config: Config, printer: Printer) -> Answer {
     }
     let mut library = outlast::Config::new(&config.state_dir);
     library.search = config.path();
-    let runtime = Runtime::open(library)?;
     let mut settings = Settings {
         place: place(&args, &config)?,
         environment: environment::of_agent(config.environment(), &args.keep_env),
@@ -70,7 +68,7 @@ pub async fn mcp(args: McpArgs, config: Config, printer: Printer) -> Answer {
         foreground_only: args.foreground_only,
     };
     settings.bounds.grace = args.grace.or(settings.bounds.grace);
-    let server = Server::new(runtime, settings);
+    let server = Server::new(library, settings);
     match args.http {
         Some(address) => mcp::serve_http(server, address, args.public, say).await?,
         None => mcp::serve_stdio(server, say).await?,

@@ -49,7 +49,7 @@ pub async fn serve_http(server: Server, address: SocketAddr, public: bool, say: 
         let text = format!("{address} can be reached by other machines; --public says that this is meant");
         return Err(Failure::Refused(text));
     }
-    let (token, file) = server.runtime().http_token()?;
+    let (token, file) = server.runtime()?.http_token()?;
     let listener = listen(address).await?;
     let at = listener.local_addr().map_err(|error| Failure::System(format!("cannot listen on {address}"), error))?;
     say(&format!("listening on http://{at}{PATH}; clients show the token of {}", file.display()));

@@ -2,7 +2,7 @@
 //! clients start servers only to ask what they can do.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use outlast::{Error, Runtime, Session};
 use outlast_core::id::SessionId;
@@ -53,10 +53,34 @@ impl Origin {
     }
 }
 
+/// The state directory, opened by the first call that needs it: opening makes it. Clones are the same.
+#[derive(Clone)]
+pub struct Desk {
+    library: outlast::Config,
+    open: Arc<OnceLock<Runtime>>,
+}
+
+impl Desk {
+    /// Nothing is open yet.
+    pub fn new(library: outlast::Config) -> Desk {
+        Desk { library, open: Arc::default() }
+    }
+
+    /// The open state directory.
+    pub fn runtime(&self) -> outlast::Result<Runtime> {
+        if let Some(runtime) = self.open.get() {
+            return Ok(runtime.clone());
+        }
+        let fresh = Runtime::open(self.library.clone())?;
+        // One that could not be used is looked at anew by the next call.
+        Ok(if fresh.records().is_ok() { self.open.get_or_init(|| fresh).clone() } else { fresh })
+    }
+}
+
 /// The sessions of a server.
 #[derive(Clone)]
 pub struct Places {
-    runtime: Runtime,
+    desk: Desk,
     place: Place,
     /// By the id that was named; the one of the place itself under none.
     open: Arc<Mutex<HashMap<Option<SessionId>, Session>>>,
@@ -64,8 +88,8 @@ pub struct Places {
 
 impl Places {
     /// No session is open yet.
-    pub fn new(runtime: Runtime, place: Place) -> Places {
-        Places { runtime, place, open: Arc::default() }
+    pub fn new(desk: Desk, place: Place) -> Places {
+        Places { desk, place, open: Arc::default() }
     }
 
     /// The session of a call.
@@ -93,13 +117,14 @@ impl Places {
     }
 
     async fn open(&self, named: Option<SessionId>, origin: &Origin) -> outlast::Result<Session> {
+        let runtime = self.desk.runtime()?;
         match (named, &self.place) {
-            (Some(id), _) => self.runtime.own_if_free(&id).await,
+            (Some(id), _) => runtime.own_if_free(&id).await,
             (None, Place::Host(around)) => {
                 let context = origin.context.as_ref().unwrap_or(&around.context);
-                Ok(self.runtime.attach_session(around.anchor, context, MODEL).await?.0)
+                Ok(runtime.attach_session(around.anchor, context, MODEL).await?.0)
             }
-            (None, Place::Own { context }) => Ok(self.runtime.attach_context(context, MODEL).await?.0),
+            (None, Place::Own { context }) => Ok(runtime.attach_context(context, MODEL).await?.0),
             (None, Place::Named(_)) => Err(Error::Usage("no session was named".to_owned())),
         }
     }
@@ -113,7 +138,7 @@ impl Places {
         let (places, session) = (self.clone(), session.clone());
         tokio::spawn(async move {
             // A session that ended meanwhile has nothing to own, and the next call says so.
-            if let Ok(owned) = places.runtime.own_when_free(&session).await {
+            if let Ok(owned) = session.runtime().own_when_free(&session).await {
                 places.open.lock().await.insert(named, owned);
             }
         });

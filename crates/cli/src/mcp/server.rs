@@ -17,7 +17,7 @@ use super::arguments;
 use super::call::{Call, Departures, Progress};
 use super::delivery::Delivery;
 use super::inbox::{self, Notices};
-use super::places::{HEADER_SESSION, Origin, Places};
+use super::places::{Desk, HEADER_SESSION, Origin, Places};
 use super::reply::{Answer, Reply, failure_text};
 use super::settings::Settings;
 use super::tools::{self, Name};
@@ -27,7 +27,7 @@ use crate::exit::Failure;
 /// The MCP server. Clones are the same.
 #[derive(Clone)]
 pub struct Server {
-    runtime: Runtime,
+    desk: Desk,
     settings: Arc<Settings>,
     places: Places,
     notices: Notices,
@@ -35,11 +35,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server on this state directory. It opens nothing yet.
-    pub fn new(runtime: Runtime, settings: Settings) -> Server {
-        let places = Places::new(runtime.clone(), settings.place.clone());
+    /// A server with these settings of the library. It opens and makes nothing before the first call.
+    pub fn new(library: outlast::Config, settings: Settings) -> Server {
+        let desk = Desk::new(library);
+        let places = Places::new(desk.clone(), settings.place.clone());
         Server {
-            runtime,
+            desk,
             settings: Arc::new(settings),
             places,
             notices: Notices::default(),
@@ -48,8 +49,8 @@ impl Server {
     }
 
     /// The state directory that it works in.
-    pub fn runtime(&self) -> &Runtime {
-        &self.runtime
+    pub fn runtime(&self) -> outlast::Result<Runtime> {
+        self.desk.runtime()
     }
 
     async fn answer(
@@ -192,7 +193,7 @@ impl ServerHandler for Server {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        guarded(task::get(&self.runtime, &request.task_id, &delivery(&context))).await
+        guarded(task::get(&self.desk, &request.task_id, &delivery(&context))).await
     }
 
     async fn update_task(
@@ -201,7 +202,7 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         // No task of ours asks for anything, so that every answer is one to an unknown question.
-        guarded(task::known(&self.runtime, &request.task_id)).await
+        guarded(task::known(&self.desk, &request.task_id)).await
     }
 
     async fn cancel_task(
@@ -209,6 +210,6 @@ impl ServerHandler for Server {
         request: CancelTaskParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        guarded(task::cancel(&self.runtime, &request.task_id)).await
+        guarded(task::cancel(&self.desk, &request.task_id)).await
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast::{Command, Runtime, Snapshot, StopOptions, Via};
+use outlast::{Command, Snapshot, StopOptions, Via};
 use outlast_core::ending::End;
 use outlast_core::id::CommandId;
 use outlast_core::names::display_line;
@@ -17,7 +17,7 @@ use rmcp::model::{
 };
 
 use super::delivery::{Delivery, Receipt};
-use super::places::MODEL;
+use super::places::{Desk, MODEL};
 use super::reply::{META_COMMAND, OUTPUT_BYTES, Reply, failure_text, fenced, last_part};
 use crate::exit::Failure;
 use crate::view::CommandView;
@@ -36,8 +36,8 @@ pub fn created(snapshot: &Snapshot) -> CreateTaskResult {
 }
 
 /// How a task stands. The end counts as told once the answer went out.
-pub async fn get(runtime: &Runtime, id: &str, delivery: &Delivery) -> Result<GetTaskResult, ErrorData> {
-    let command = find(runtime, id).await?;
+pub async fn get(desk: &Desk, id: &str, delivery: &Delivery) -> Result<GetTaskResult, ErrorData> {
+    let command = find(desk, id).await?;
     let snapshot = command.snapshot().await.map_err(|error| internal(&error.into()))?;
     let (payload, message) = payload(&snapshot).map_err(|failure| internal(&failure))?;
     if matches!(payload, TaskPayload::Completed { .. } | TaskPayload::Failed { .. }) {
@@ -51,8 +51,8 @@ pub async fn get(runtime: &Runtime, id: &str, delivery: &Delivery) -> Result<Get
 }
 
 /// Stops the command of a task. What is answered is that the stop was taken on, not that it is over.
-pub async fn cancel(runtime: &Runtime, id: &str) -> Result<(), ErrorData> {
-    let command = find(runtime, id).await?;
+pub async fn cancel(desk: &Desk, id: &str) -> Result<(), ErrorData> {
+    let command = find(desk, id).await?;
     let stop = tokio::spawn(async move { command.stop(StopOptions::by(BY_CANCEL)).await.map(drop) });
     match tokio::time::timeout(CANCEL_BOUND, stop).await {
         Ok(Ok(Err(error))) => Err(internal(&error.into())),
@@ -63,13 +63,14 @@ pub async fn cancel(runtime: &Runtime, id: &str) -> Result<(), ErrorData> {
 }
 
 /// Whether the task is known.
-pub async fn known(runtime: &Runtime, id: &str) -> Result<(), ErrorData> {
-    find(runtime, id).await.map(drop)
+pub async fn known(desk: &Desk, id: &str) -> Result<(), ErrorData> {
+    find(desk, id).await.map(drop)
 }
 
-async fn find(runtime: &Runtime, id: &str) -> Result<Command, ErrorData> {
+async fn find(desk: &Desk, id: &str) -> Result<Command, ErrorData> {
     let unknown = || ErrorData::invalid_params(format!("unknown task: {}", display_line(id)), None);
     let id: CommandId = id.parse().map_err(|_| unknown())?;
+    let runtime = desk.runtime().map_err(|error| internal(&error.into()))?;
     match runtime.find_command(&id).await {
         Ok(session) => session.get(&id).await.map_err(|error| internal(&error.into()))?.ok_or_else(unknown),
         Err(outlast::Error::UnknownAnywhere { .. }) => Err(unknown()),

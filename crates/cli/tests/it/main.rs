@@ -15,6 +15,7 @@ mod cases_delivery;
 mod cases_handles;
 mod cases_hang;
 mod cases_limits;
+mod cases_mcp;
 mod cases_output;
 mod cases_stdin;
 mod cases_survivors;
