@@ -11,6 +11,8 @@ mod watchers;
 
 mod kills;
 
+mod mcp_tools;
+
 mod cases_delivery;
 mod cases_handles;
 mod cases_hang;
