@@ -10,6 +10,7 @@ pub mod id;
 pub mod names;
 pub mod units;
 pub mod ending;
+pub mod origin;
 pub mod request;
 pub mod record;
 pub mod wire;

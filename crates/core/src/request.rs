@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::{CommandId, SessionId};
+use crate::origin::Trust;
 
 /// Bytes that the kernel takes as a string: an argument, an environment entry, a path.
 ///
@@ -255,8 +256,9 @@ pub struct Request {
     pub label: Option<String>,
     /// The consumer that started it.
     pub consumer: String,
-    /// The trust of who asked: `trusted` or `untrusted`.
-    pub trust: String,
+    /// The trust of who asked.
+    #[serde(default)]
+    pub trust: Trust,
     /// The caller's file mode creation mask (umask(2)); none leaves the keeper's.
     #[serde(default)]
     pub umask: Option<u32>,

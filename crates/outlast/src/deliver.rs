@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outlast_core::delivery::{CommitOutcome, LeaseOutcome, Subject, Via};
 use outlast_core::id::{Alias, CommandId};
 use outlast_core::names::{NameField, check_name};
+use outlast_core::origin::{Origin, Provenance};
 use outlast_core::record::{ClosedRecord, Phase};
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::{aliases, ledger as stored};
@@ -47,6 +48,21 @@ pub struct Completion {
     pub snapshot: Snapshot,
     /// Whether an earlier lease on it was given up or died.
     pub redelivered: bool,
+    /// The conversation of who started it: the context of its session. Where that is empty the session is
+    /// the whole conversation.
+    pub context: String,
+}
+
+impl Completion {
+    /// Of origin `completion`, and trusted as far as who asked for the command.
+    pub fn provenance(&self) -> Provenance {
+        Provenance::derive(Origin::Completion, Some(self.snapshot.trust))
+    }
+
+    pub(crate) fn new(snapshot: Snapshot, redelivered: bool, session: &Session) -> Completion {
+        let context = session.record().map(|record| record.context.clone()).unwrap_or_default();
+        Completion { snapshot, redelivered, context }
+    }
 }
 
 /// A leased completion. Dropping it without a commit offers it again.
@@ -96,9 +112,9 @@ impl Session {
     /// among them. Changes nothing.
     pub async fn pending(&self, consumer: &str) -> Result<Vec<Completion>> {
         let mut pending = Vec::new();
-        for (session, command, redelivered) in self.due(consumer).await? {
-            let snapshot = Command { session, id: command }.brief().await?;
-            pending.push(Completion { snapshot, redelivered });
+        for (session, id, redelivered) in self.due(consumer).await? {
+            let snapshot = Command { session: session.clone(), id }.brief().await?;
+            pending.push(Completion::new(snapshot, redelivered, &session));
         }
         Ok(pending)
     }
@@ -111,7 +127,7 @@ impl Session {
             let subject = Subject { id, alias: snapshot.alias };
             let claim = ledger::new_claim(&session)?;
             if let LeaseOutcome::Taken { redelivered } = ledger::lease(session.dir()?, consumer, subject, &claim)? {
-                let completion = Completion { snapshot, redelivered };
+                let completion = Completion::new(snapshot, redelivered, &session);
                 guards.push(CompletionGuard::new(completion, session, consumer, claim));
             }
         }

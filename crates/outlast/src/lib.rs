@@ -65,6 +65,7 @@ pub use inspect::Entry;
 pub use open::{Anchor, SessionOptions};
 pub use outlast_core as core;
 pub use outlast_core::delivery::Via;
+pub use outlast_core::origin::{Lane, Origin, Provenance, Trust};
 pub use output::{Excerpt, OutputView, Piece, Stream};
 pub use overview::SessionSummary;
 pub use read::{ReadOptions, Reading};

@@ -30,7 +30,7 @@ fn request() -> Request {
         hold: 16_384,
         label: None,
         consumer: "model".into(),
-        trust: "trusted".into(),
+        trust: crate::origin::Trust::Trusted,
         turn: None,
         umask: None,
         inherited: Vec::new(),

@@ -1,6 +1,6 @@
 //! Completions: told once to each consumer.
 
-use outlast::{Outcome, Told, Via, WaitOptions};
+use outlast::{Lane, Origin, Outcome, Provenance, SessionOptions, Told, Trust, Via, WaitOptions};
 
 use crate::world::{World, in_world, soon, start};
 
@@ -133,18 +133,46 @@ fn g1_a_command_in_the_making_is_not_passed_over() {
 #[test]
 fn g2_a_completion_is_trusted_as_far_as_who_asked() {
     in_world("g2", async |world: World| {
-        let session = world.session().await;
-        assert_eq!(world.shell("true").trust, "untrusted", "without a word nobody is trusted");
-        for (given, trust) in
-            [("trusted", "trusted"), ("untrusted", "untrusted"), ("", "untrusted"), ("Trusted", "untrusted")]
-        {
-            let request = outlast::RunRequest { trust: given.to_owned(), ..world.shell("true") };
+        let options = SessionOptions { context: "the project".into(), ..SessionOptions::default() };
+        let session = world.runtime.create_session(options).await.expect("a session");
+        let unknown = world.shell("true").provenance;
+        for (asked, trust) in [
+            (unknown, Trust::Untrusted),
+            (Origin::User.into(), Trust::Trusted),
+            (Origin::Event.into(), Trust::Untrusted),
+            (Origin::Peer.into(), Trust::Untrusted),
+            (Provenance::derive(Origin::Peer, Some(Trust::Trusted)), Trust::Trusted),
+        ] {
+            let request = outlast::RunRequest { provenance: asked, ..world.shell("true") };
             let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
             session.wait(&[demotion.command], WaitOptions::default()).await.expect("a wait");
             let guard = session.lease("model").await.expect("a lease").pop().expect("one completion");
-            assert_eq!(guard.completion().snapshot.trust, trust, "{given:?}");
+            let told = guard.completion().provenance();
+            assert_eq!((told.origin(), told.lane(), told.trust()), (Origin::Completion, Lane::Background, trust));
+            assert_eq!(guard.completion().snapshot.trust, trust, "{asked:?}");
+            assert_eq!(guard.completion().context, "the project");
             guard.commit(Via::Inbox).await.expect("a commit");
         }
+    });
+}
+
+/// Covers: G2
+#[test]
+fn g2_a_command_whose_trust_is_on_no_record_is_not_trusted() {
+    in_world("g2-unknown", async |world: World| {
+        let session = world.session().await;
+        let request = outlast::RunRequest { provenance: Origin::User.into(), ..world.shell("true") };
+        let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
+        let id = *demotion.command.id();
+        session.wait(&[demotion.command], WaitOptions::default()).await.expect("a wait");
+        let path = session.path().expect("a path").join(format!("work/{id}/exit.json"));
+        let mut exit: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&path).expect("a record")).expect("JSON");
+        assert_eq!(exit["trust"], "trusted");
+        exit.as_object_mut().expect("an object").remove("trust");
+        std::fs::write(&path, exit.to_string()).expect("a record");
+        let pending = session.pending("model").await.expect("pending");
+        assert_eq!(pending[0].provenance().trust(), Trust::Untrusted);
     });
 }
 
