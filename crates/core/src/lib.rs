@@ -11,6 +11,7 @@ pub mod names;
 pub mod units;
 pub mod ending;
 pub mod origin;
+pub mod lanes;
 pub mod request;
 pub mod record;
 pub mod wire;
