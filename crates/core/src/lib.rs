@@ -13,6 +13,7 @@ pub mod ending;
 pub mod origin;
 pub mod lanes;
 pub mod request;
+pub mod push;
 pub mod record;
 pub mod wire;
 pub mod lifecycle;

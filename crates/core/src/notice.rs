@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::id::{CommandId, ReportId, SessionId};
 use crate::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
+use crate::push::Push;
 use crate::units::{format_duration, format_elapsed, format_size, format_time};
 
 /// How an opening line of news names itself, so that nobody takes it for the word of a person.
@@ -18,8 +19,8 @@ const CLOSING: &str = "End of the machine event; no person wrote it.";
 pub struct Prospects {
     /// The follow-up tools are offered to the reader.
     pub tools: bool,
-    /// The host in use can be relied on to hand over the completion by itself.
-    pub notified: bool,
+    /// What becomes of the completion at the host in use.
+    pub push: Push,
     /// The command has lifetime `detached`.
     pub detached: bool,
 }
@@ -48,10 +49,10 @@ fn outlook(prospects: Prospects) -> String {
     } else {
         "`outlast logs` shows it, `outlast stop` ends the command."
     };
-    let told = if prospects.notified {
-        "You will be notified when it ends."
-    } else {
-        "Its end is told when it is next asked for."
+    let told = match prospects.push {
+        Push::Wakes => "You will be notified when it ends.",
+        Push::Waits => "Its end is told with the next message after it.",
+        Push::Never => "Its end is told when it is next asked for.",
     };
     let session_end =
         if prospects.detached { "It goes on when the session ends." } else { "It is stopped when the session ends." };

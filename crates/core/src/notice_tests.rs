@@ -25,10 +25,12 @@ fn ended<'a>() -> EndLines<'a> {
 }
 
 fn all_prospects() -> impl Iterator<Item = Prospects> {
-    (0..8).map(|n| Prospects { tools: n & 1 != 0, notified: n & 2 != 0, detached: n & 4 != 0 })
+    let pushes = [Push::Wakes, Push::Waits, Push::Never];
+    let tools_and_lifetime = (0..4).map(|n| (n & 1 != 0, n & 2 != 0));
+    tools_and_lifetime.flat_map(move |(tools, detached)| pushes.map(|push| Prospects { tools, push, detached }))
 }
 
-/// Covers: B6, B7, B9, T8
+/// Covers: B6, B7, B9, G5, T8
 #[test]
 fn b6_demotion_texts() {
     let mut texts = BTreeSet::new();
@@ -41,7 +43,9 @@ fn b6_demotion_texts() {
         assert_eq!(text.len(), demotion(id(4095), prospects).len());
         assert_eq!(text.replace(&id(1).to_string(), &id(2).to_string()), demotion(id(2), prospects));
         assert_eq!(text.contains("the tool `stop`"), prospects.tools);
-        assert_eq!(text.contains("You will be notified"), prospects.notified);
+        assert_eq!(text.contains("You will be notified"), prospects.push == Push::Wakes);
+        assert_eq!(text.contains("told with the next message"), prospects.push == Push::Waits);
+        assert_eq!(text.contains("told when it is next asked for"), prospects.push == Push::Never);
         assert_eq!(text.contains("stopped when the session ends"), !prospects.detached);
         for fact in ["still runs", "not an error", "grace is over", "output is kept", "` shows it", "stop` ends"] {
             assert!(text.contains(fact), "{fact}: {text}");
@@ -49,9 +53,9 @@ fn b6_demotion_texts() {
         assert!(!text.contains('/') && !text.contains('\n'));
         texts.insert(text);
     }
-    assert_eq!(texts.len(), 8);
+    assert_eq!(texts.len(), 12);
     assert_eq!(
-        demotion(id(1), Prospects { tools: true, notified: true, detached: false }),
+        demotion(id(1), Prospects { tools: true, push: Push::Wakes, detached: false }),
         format!(
             "Command {} still runs, now in the background. This is not an error: its grace is over. Its \
              output is kept. The tool `read` shows it, the tool `stop` ends the command. You will be notified \
@@ -64,7 +68,7 @@ fn b6_demotion_texts() {
 /// Covers: A2
 #[test]
 fn a2_start_texts() {
-    let prospects = Prospects { tools: true, notified: false, detached: false };
+    let prospects = Prospects { tools: true, push: Push::Never, detached: false };
     let tail = "Its output is kept. The tool `read` shows it, the tool `stop` ends the command. Its end is \
                 told when it is next asked for. It is stopped when the session ends.";
     assert_eq!(started(id(1), None, prospects), format!("Started in the background: command {}. {tail}", id(1)));
@@ -132,7 +136,7 @@ fn case_047_a_label_is_data_and_cannot_change_the_form() {
 /// Covers: G3, L9
 #[test]
 fn g3_opening_lines_are_all_different() {
-    let prospects = Prospects { tools: true, notified: true, detached: false };
+    let prospects = Prospects { tools: true, push: Push::Wakes, detached: false };
     let report = ReportId::from_parts(1, 1, 1);
     let session = SessionId::from_parts(1, 1, 1);
     let running = DiscardedState::Running(Duration::from_secs(1));

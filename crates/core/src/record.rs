@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ending::End;
 use crate::id::{Alias, CommandId, SessionId};
 use crate::origin::Trust;
-use crate::request::{LogCap, OsText, Request, Survivors, from_hex};
+use crate::request::{Delivery, LogCap, OsText, Request, Survivors, from_hex};
 
 pub use trace::TraceLine;
 
@@ -266,6 +266,9 @@ pub struct ExitRecord {
     /// The trust of who asked.
     #[serde(default)]
     pub trust: Trust,
+    /// The form in which the end is told.
+    #[serde(default, skip_serializing_if = "Delivery::is_task")]
+    pub delivery: Delivery,
     /// Whether it was moved to the background: only then is its end a completion.
     pub demoted: bool,
     /// Whether it outlives its session, as asked.
@@ -326,6 +329,7 @@ impl ExitRecord {
             cwd: request.cwd.clone(),
             consumer: request.consumer.clone(),
             trust: request.trust,
+            delivery: request.delivery,
             demoted: request.background,
             detached: request.ttl_ms().is_some(),
             started_at_ms: 0,

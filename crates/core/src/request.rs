@@ -138,6 +138,28 @@ pub enum Lifetime {
     },
 }
 
+/// The form in which the end of a command in the background is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// As a task of its own, which wakes an idle consumer. The default: who started something and does
+    /// not wait for it mostly wants to go on with it when it is done.
+    #[default]
+    Task,
+    /// As a part of the consumer's next message, together with others; it wakes nobody.
+    Note,
+    /// Not by itself: it stays pending for whoever looks.
+    Poll,
+}
+
+impl Delivery {
+    /// Whether it is the form of who asked for none; records leave that one out.
+    #[must_use]
+    pub fn is_task(&self) -> bool {
+        *self == Delivery::Task
+    }
+}
+
 /// What happens when the log's cap is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -259,6 +281,9 @@ pub struct Request {
     /// The trust of who asked.
     #[serde(default)]
     pub trust: Trust,
+    /// The form in which its end is told.
+    #[serde(default, skip_serializing_if = "Delivery::is_task")]
+    pub delivery: Delivery,
     /// The caller's file mode creation mask (umask(2)); none leaves the keeper's.
     #[serde(default)]
     pub umask: Option<u32>,

@@ -6,6 +6,7 @@ use outlast_core::delivery::{CommitOutcome, LeaseOutcome, Subject, Via};
 use outlast_core::id::{Alias, CommandId};
 use outlast_core::names::{NameField, check_name};
 use outlast_core::origin::{Origin, Provenance};
+use outlast_core::push::{Host, Push};
 use outlast_core::record::{ClosedRecord, Phase};
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::{aliases, ledger as stored};
@@ -119,11 +120,25 @@ impl Session {
         Ok(pending)
     }
 
-    /// Takes what is pending for this consumer, so that nobody else tells it meanwhile.
+    /// Takes what is pending for this consumer, so that nobody else tells it meanwhile: for a reply to who
+    /// asked what is pending. What nobody asked for is taken with [`Session::lease_pushed`].
     pub async fn lease(&self, consumer: &str) -> Result<Vec<CompletionGuard>> {
+        self.lease_where(consumer, |_| true).await
+    }
+
+    /// As [`Session::lease`], for who tells what nobody asked for: only what this host can receive, in a form
+    /// that is pushed. The rest stays pending.
+    pub async fn lease_pushed(&self, consumer: &str, host: Host) -> Result<Vec<CompletionGuard>> {
+        self.lease_where(consumer, |one| host.push(one.delivery) != Push::Never).await
+    }
+
+    async fn lease_where(&self, consumer: &str, wanted: impl Fn(&Snapshot) -> bool) -> Result<Vec<CompletionGuard>> {
         let mut guards = Vec::new();
         for (session, id, _) in self.due(consumer).await? {
             let snapshot = Command { session: session.clone(), id }.brief().await?;
+            if !wanted(&snapshot) {
+                continue;
+            }
             let subject = Subject { id, alias: snapshot.alias };
             let claim = ledger::new_claim(&session)?;
             if let LeaseOutcome::Taken { redelivered } = ledger::lease(session.dir()?, consumer, subject, &claim)? {
@@ -160,7 +175,9 @@ impl Session {
         Err(Error::Unknown { given: id.to_string(), session: *self.id() })
     }
 
-    /// Waits until something is pending for this consumer, then leases it. Cancel-safe.
+    /// Waits until something is pending that wakes this consumer, then leases it: what was started with
+    /// [`Delivery::Task`](crate::Delivery::Task), which is the default. It is for hosts that can wake an
+    /// idle consumer. Cancel-safe.
     pub async fn completions(&self, consumer: &str) -> Result<Vec<CompletionGuard>> {
         let dir = self.dir()?;
         loop {
@@ -174,7 +191,8 @@ impl Session {
                     watch.add(command.dir())?;
                 }
             }
-            let guards = self.lease(consumer).await?;
+            let host = Host { queue: true, wake: true };
+            let guards = self.lease_where(consumer, |one| host.push(one.delivery) == Push::Wakes).await?;
             if !guards.is_empty() {
                 return Ok(guards);
             }

@@ -9,7 +9,7 @@ use outlast_core::id::CommandId;
 use outlast_core::names::{NameField, check_name};
 use outlast_core::origin::{Origin, Provenance};
 use outlast_core::request::{
-    HOLD_BYTES, Lifetime, Limits, LogCap, OsText, OverCap, Request, STOP_GRACE_MS, Stdin, Streams, Survivors,
+    Delivery, HOLD_BYTES, Lifetime, Limits, LogCap, OsText, OverCap, Request, STOP_GRACE_MS, Stdin, Streams, Survivors,
 };
 use outlast_host::inherit;
 
@@ -55,6 +55,8 @@ pub struct RunRequest {
     pub consumer: String,
     /// Who asks; how far that is believed follows from it.
     pub provenance: Provenance,
+    /// The form in which its end is told, if it ends in the background.
+    pub delivery: Delivery,
     /// The trace event of the turn that asks, where there is one.
     pub turn: Option<String>,
     /// Whether the caller can be told of a completion later; if not there is no demotion by the grace.
@@ -89,6 +91,7 @@ impl RunRequest {
             label: None,
             consumer: "model".to_owned(),
             provenance: Provenance::from(Origin::Event),
+            delivery: Delivery::default(),
             turn: None,
             can_be_told: true,
             follow: false,
@@ -127,6 +130,7 @@ impl RunRequest {
             label: self.label,
             consumer: self.consumer,
             trust: self.provenance.trust(),
+            delivery: self.delivery,
             turn: self.turn,
             umask: inherit::umask(),
             inherited: inherit::limits(),

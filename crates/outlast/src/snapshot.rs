@@ -7,7 +7,7 @@ use outlast_core::record::{
     ExitRecord, OutputState, Phase, RequestRecord, SchemaCheck, StatusRecord, Survivor, VerdictRecord, check_schema,
     schema,
 };
-use outlast_core::request::{Lifetime, OsText, Stdin};
+use outlast_core::request::{Delivery, Lifetime, OsText, Stdin};
 use outlast_core::wire::LiveStatus;
 use outlast_host::store::command::CommandDir;
 use outlast_host::{clock, proc};
@@ -73,6 +73,8 @@ pub struct Snapshot {
     pub limits_kept_by: Option<String>,
     /// The trust of who asked for it.
     pub trust: Trust,
+    /// The form in which its end is told.
+    pub delivery: Delivery,
     /// The consumer that started it.
     pub consumer: String,
     /// Who asked for the stop that is under way.
@@ -133,6 +135,7 @@ impl Snapshot {
             containment: exit.containment,
             limits_kept_by: exit.limits_kept_by,
             trust: exit.trust,
+            delivery: exit.delivery,
             consumer: exit.consumer,
             stopping_by: None,
             stdin_open: false,
@@ -188,6 +191,7 @@ impl Snapshot {
             damaged: None,
             label: asked.as_ref().and_then(|asked| asked.label.clone()),
             trust: asked.as_ref().map(|asked| asked.trust).unwrap_or_default(),
+            delivery: asked.as_ref().map(|asked| asked.delivery).unwrap_or_default(),
             consumer: asked.as_ref().map(|asked| asked.consumer.clone()).unwrap_or_default(),
             cwd: asked.as_ref().map_or_else(|| OsText(Vec::new()), |asked| asked.cwd.clone()),
             command: asked.map(|asked| asked.argv).unwrap_or_default(),

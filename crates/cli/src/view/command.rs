@@ -213,6 +213,7 @@ pub mod tests {
             limits_kept_by: None,
             containment: "subreaper".into(),
             trust: Trust::Trusted,
+            delivery: outlast_core::request::Delivery::Task,
             consumer: "model".into(),
             stopping_by: None,
             stdin_open: false,

@@ -1,8 +1,12 @@
 //! Completions: told once to each consumer.
 
-use outlast::{Lane, Origin, Outcome, Provenance, SessionOptions, Told, Trust, Via, WaitOptions};
+use outlast::core::id::CommandId;
+use outlast::{
+    CompletionGuard, Delivery, Host, Lane, Origin, Outcome, Provenance, Session, SessionOptions, Told, Trust, Via,
+    WaitOptions,
+};
 
-use crate::world::{World, in_world, soon, start};
+use crate::world::{World, config, in_world, soon, start};
 
 /// Covers: G1
 #[test]
@@ -173,6 +177,99 @@ fn g2_a_command_whose_trust_is_on_no_record_is_not_trusted() {
         std::fs::write(&path, exit.to_string()).expect("a record");
         let pending = session.pending("model").await.expect("pending");
         assert_eq!(pending[0].provenance().trust(), Trust::Untrusted);
+    });
+}
+
+/// Starts `true` with this form of delivery, and waits for its end.
+async fn end_of(world: &World, session: &Session, delivery: Delivery) -> CommandId {
+    let request = outlast::RunRequest { delivery, ..world.shell("true") };
+    let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
+    let id = *demotion.command.id();
+    session.wait(&[demotion.command], WaitOptions::default()).await.expect("a wait");
+    id
+}
+
+fn ids(guards: &[CompletionGuard]) -> Vec<CommandId> {
+    guards.iter().map(|guard| guard.completion().snapshot.id).collect()
+}
+
+/// How each end was told to a consumer, by the trace.
+async fn ways(session: &Session) -> Vec<(CommandId, String)> {
+    let lines = session.trace().await.expect("a trace").into_iter().filter(|line| line.kind == "completed");
+    lines.filter_map(|line| Some((line.id?, line.delivered_via?))).collect()
+}
+
+/// Covers: G14, T2
+#[test]
+fn g14_a_task_wakes() {
+    in_world("g14-task", async |world: World| {
+        let session = world.session().await;
+        let task = end_of(&world, &session, Delivery::Task).await;
+        let mut woken = session.completions("model").await.expect("completions");
+        assert_eq!(ids(&woken), [task]);
+        assert_eq!(woken.remove(0).commit(Via::Task).await.expect("a commit"), Told::Now);
+        assert_eq!(ways(&session).await, [(task, "task".to_owned())]);
+    });
+}
+
+/// Covers: G14, G6
+#[test]
+fn g14_a_note_is_handed_over_and_wakes_nobody() {
+    in_world("g14-note", async |world: World| {
+        let session = world.session().await;
+        let note = end_of(&world, &session, Delivery::Note).await;
+        let waiting = session.clone();
+        let woken = tokio::spawn(async move { ids(&waiting.completions("model").await.expect("completions")) });
+        let task = end_of(&world, &session, Delivery::Task).await;
+        assert_eq!(woken.await.expect("the consumer"), [task], "only what was to wake it");
+        let host = Host { queue: true, wake: false };
+        assert_eq!(ids(&session.lease_pushed("model", host).await.expect("a lease")), [note, task]);
+    });
+}
+
+/// Covers: G14
+#[test]
+fn g14_poll_is_never_pushed_and_stays_pending_for_reads() {
+    in_world("g14-poll", async |world: World| {
+        let session = world.session().await;
+        let poll = end_of(&world, &session, Delivery::Poll).await;
+        let waiting = session.clone();
+        let woken = tokio::spawn(async move { ids(&waiting.completions("model").await.expect("completions")) });
+        let task = end_of(&world, &session, Delivery::Task).await;
+        assert_eq!(woken.await.expect("the consumer"), [task]);
+        let host = Host { queue: true, wake: true };
+        assert_eq!(ids(&session.lease_pushed("model", host).await.expect("a lease")), [task]);
+        assert_eq!(session.pending("model").await.expect("pending").len(), 2);
+        assert_eq!(ids(&session.lease("model").await.expect("a lease")), [poll, task], "who asks is told");
+        assert_eq!(session.commit("model", &poll, Via::Read).await.expect("a commit"), Told::Now);
+        // The records hold it, so it means the same to a program that did not start the command.
+        let other = outlast::Runtime::open(config(&world.state_dir)).expect("a runtime");
+        let seen = other.open_session(session.id()).await.expect("the session");
+        let pending = seen.pending("human").await.expect("pending");
+        assert_eq!(
+            pending.iter().map(|one| one.snapshot.delivery).collect::<Vec<_>>(),
+            [Delivery::Poll, Delivery::Task]
+        );
+    });
+}
+
+/// Covers: G5
+#[test]
+fn g5_each_host_is_handed_what_it_can_receive() {
+    in_world("g5", async |world: World| {
+        let session = world.session().await;
+        let mut all = Vec::new();
+        for form in [Delivery::Task, Delivery::Note, Delivery::Poll] {
+            all.push(end_of(&world, &session, form).await);
+        }
+        for (queue, wake, handed_over) in
+            [(true, true, &all[..2]), (true, false, &all[..2]), (false, true, &[]), (false, false, &[])]
+        {
+            let guards = session.lease_pushed("model", Host { queue, wake }).await.expect("a lease");
+            assert_eq!(ids(&guards), handed_over, "queue {queue}, wake {wake}");
+            drop(guards);
+            assert_eq!(session.pending("model").await.expect("pending").len(), 3, "elsewhere it stays pending");
+        }
     });
 }
 

@@ -39,6 +39,7 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
     request.consumer = context.consumer(args.consumer.as_deref())?;
     // A person in front of it is known; whoever else may have asked for it is not.
     request.provenance = if config.terminal { Origin::User } else { Origin::Event }.into();
+    request.delivery = args.delivery.into();
     request.follow = !args.json && !args.background;
     Ok(request)
 }
