@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::ending::{Clock, Fact};
 
 fn id(n: u16) -> CommandId {
     CommandId::from_parts(0x018c_0000_0000, n, 7)
@@ -133,6 +134,52 @@ fn case_047_a_label_is_data_and_cannot_change_the_form() {
     assert!(!text.contains('\u{1b}'));
 }
 
+#[test]
+fn ends_in_words() {
+    let term = Some(Fact::Signaled(15));
+    for (end, words) in [
+        (End::Exited { code: 7 }, "exited"),
+        (End::Signaled { signal: 9 }, "signaled (KILL)"),
+        (End::TimedOut { clock: Clock::Wall, fact: term }, "timed_out (wall, TERM)"),
+        (End::Stopped { by: "mo\ndel".into(), fact: term }, "stopped (TERM, by mo del)"),
+        (End::Abandoned { fact: None }, "abandoned"),
+        (End::Lost, "lost"),
+    ] {
+        assert_eq!(end_words(&end), words);
+    }
+}
+
+fn noted_end(end: &End) -> NotedEnd<'_> {
+    NotedEnd { id: id(1), end, ok: end.is_clean(), left: 0, redelivered: false }
+}
+
+/// Covers: G10, G13
+#[test]
+fn g10_a_note_is_one_line() {
+    let (fine, stopped) =
+        (End::Exited { code: 0 }, End::Stopped { by: "hu\nman".into(), fact: Some(Fact::Signaled(15)) });
+    let ends = [
+        noted_end(&fine),
+        NotedEnd { id: id(2), left: 2, ..noted_end(&stopped) },
+        NotedEnd { id: id(3), redelivered: true, ..noted_end(&End::Lost) },
+        NotedEnd { id: id(4), ok: false, left: 1, ..noted_end(&fine) },
+    ];
+    let text = note(&ends);
+    assert_eq!(
+        text,
+        format!(
+            "Machine event of outlast: background commands have ended (no person wrote this): {} exited, exit code \
+             0 (ok); {} stopped (TERM, by hu man), exit code 143 (error), 2 processes live on; {} lost, no exit code \
+             (error), perhaps told before; {} exited, exit code 0 (error), 1 process lives on.",
+            id(1),
+            id(2),
+            id(3),
+            id(4)
+        )
+    );
+    assert_eq!(text.lines().count(), 1);
+}
+
 /// Covers: G3, L9
 #[test]
 fn g3_opening_lines_are_all_different() {
@@ -145,6 +192,7 @@ fn g3_opening_lines_are_all_different() {
         demotion(id(1), prospects),
         started(id(1), None, prospects),
         completion(&ended()),
+        note(&[noted_end(&End::Lost)]),
         ended_while_away(&[ended()]),
         killed_with_owner(&[ended()]),
         lost_report(report, &[]),

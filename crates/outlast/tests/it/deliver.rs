@@ -273,6 +273,36 @@ fn g5_each_host_is_handed_what_it_can_receive() {
     });
 }
 
+/// Covers: G10, G14, T2
+#[test]
+fn g10_all_ends_are_one_line_and_told_once() {
+    in_world("g10", async |world: World| {
+        let (session, other) = (world.session().await, world.session().await);
+        assert!(session.note("model").await.expect("a note").is_none());
+        let all = [end_of(&world, &session, Delivery::Task).await, end_of(&world, &session, Delivery::Note).await];
+        let elsewhere = end_of(&world, &other, Delivery::Note).await;
+        let polled = end_of(&world, &session, Delivery::Poll).await;
+        // One that was not shown, because its reader went away, is offered again.
+        drop(session.note("model").await.expect("a note").expect("two ends"));
+        let note = session.note("model").await.expect("a note").expect("two ends");
+        assert!(session.note("model").await.expect("a note").is_none(), "it is being told");
+        let text = note.text();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(all.iter().all(|id| text.contains(&id.to_string())), "{text}");
+        assert!(![elsewhere, polled].iter().any(|id| text.contains(&id.to_string())), "{text}");
+        assert!(text.contains("exit code 0 (ok)") && !text.contains("true"), "{text}");
+        assert_eq!(note.completions().map(|one| one.snapshot.id).collect::<Vec<_>>(), all);
+        note.commit().await.expect("a commit");
+        assert!(session.note("model").await.expect("a note").is_none(), "drained twice: empty");
+        assert_eq!(ways(&session).await, all.map(|id| (id, "note".to_owned())));
+        // Nobody else was told: not another consumer, not another session, not who asks for what is never pushed.
+        assert_eq!(session.note("human").await.expect("a note").expect("two ends").completions().count(), 2);
+        let theirs = other.note("model").await.expect("a note").expect("one end");
+        assert!(theirs.text().contains(&elsewhere.to_string()), "{}", theirs.text());
+        assert_eq!(ids(&session.lease("model").await.expect("a lease")), [polled]);
+    });
+}
+
 /// Covers: J5
 #[test]
 fn j5_a_listener_hears_of_its_own_session_only() {
