@@ -4,7 +4,7 @@ use crate::request::Delivery;
 
 /// What the host of a consumer can do with news. The command line can do neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Host {
+pub struct Reach {
     /// It takes news that nobody asked for, and shows them to the consumer with its next message.
     pub queue: bool,
     /// It makes an idle consumer act.
@@ -22,7 +22,7 @@ pub enum Push {
     Never,
 }
 
-impl Host {
+impl Reach {
     /// What becomes of a completion of this form. What cannot be handed over wakes nobody either: it would
     /// be a call without a reason.
     #[must_use]
@@ -50,10 +50,10 @@ mod tests {
             (false, false, [Push::Never, Push::Never, Push::Never]),
         ];
         for (queue, wake, expected) in rows {
-            let host = Host { queue, wake };
-            let pushes = [Delivery::Task, Delivery::Note, Delivery::Poll].map(|form| host.push(form));
-            assert_eq!(pushes, expected, "{host:?}");
+            let reach = Reach { queue, wake };
+            let pushes = [Delivery::Task, Delivery::Note, Delivery::Poll].map(|form| reach.push(form));
+            assert_eq!(pushes, expected, "{reach:?}");
         }
-        assert_eq!(Host::default(), Host { queue: false, wake: false });
+        assert_eq!(Reach::default(), Reach { queue: false, wake: false });
     }
 }

@@ -6,7 +6,7 @@ use outlast_core::delivery::{CommitOutcome, LeaseOutcome, Subject, Via};
 use outlast_core::id::{Alias, CommandId};
 use outlast_core::names::{NameField, check_name};
 use outlast_core::origin::{Origin, Provenance};
-use outlast_core::push::{Host, Push};
+use outlast_core::push::{Push, Reach};
 use outlast_core::record::{ClosedRecord, Phase};
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::{aliases, ledger as stored};
@@ -128,8 +128,8 @@ impl Session {
 
     /// As [`Session::lease`], for who tells what nobody asked for: only what this host can receive, in a form
     /// that is pushed. The rest stays pending.
-    pub async fn lease_pushed(&self, consumer: &str, host: Host) -> Result<Vec<CompletionGuard>> {
-        self.lease_where(consumer, |one| host.push(one.delivery) != Push::Never).await
+    pub async fn lease_pushed(&self, consumer: &str, reach: Reach) -> Result<Vec<CompletionGuard>> {
+        self.lease_where(consumer, |one| reach.push(one.delivery) != Push::Never).await
     }
 
     async fn lease_where(&self, consumer: &str, wanted: impl Fn(&Snapshot) -> bool) -> Result<Vec<CompletionGuard>> {
@@ -191,8 +191,8 @@ impl Session {
                     watch.add(command.dir())?;
                 }
             }
-            let host = Host { queue: true, wake: true };
-            let guards = self.lease_where(consumer, |one| host.push(one.delivery) == Push::Wakes).await?;
+            let reach = Reach { queue: true, wake: true };
+            let guards = self.lease_where(consumer, |one| reach.push(one.delivery) == Push::Wakes).await?;
             if !guards.is_empty() {
                 return Ok(guards);
             }

@@ -68,7 +68,7 @@ pub use open::{Anchor, SessionOptions};
 pub use outlast_core as core;
 pub use outlast_core::delivery::Via;
 pub use outlast_core::origin::{Lane, Origin, Provenance, Trust};
-pub use outlast_core::push::{Host, Push};
+pub use outlast_core::push::{Push, Reach};
 pub use outlast_core::request::Delivery;
 pub use output::{Excerpt, OutputView, Piece, Stream};
 pub use overview::SessionSummary;

@@ -3,7 +3,7 @@
 use outlast_core::delivery::Via;
 use outlast_core::ending::End;
 use outlast_core::notice::{self, NotedEnd};
-use outlast_core::push::Host;
+use outlast_core::push::Reach;
 use outlast_core::record::Fate;
 
 use crate::deliver::{Completion, CompletionGuard};
@@ -42,7 +42,7 @@ impl Session {
     /// [`Delivery::Poll`](crate::Delivery::Poll); none where there is nothing. It counts as told with
     /// [`Note::commit`].
     pub async fn note(&self, consumer: &str) -> Result<Option<Note>> {
-        let guards = self.lease_pushed(consumer, Host { queue: true, wake: false }).await?;
+        let guards = self.lease_pushed(consumer, Reach { queue: true, wake: false }).await?;
         if guards.is_empty() {
             return Ok(None);
         }

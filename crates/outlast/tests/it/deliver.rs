@@ -2,7 +2,7 @@
 
 use outlast::core::id::CommandId;
 use outlast::{
-    CompletionGuard, Delivery, Host, Lane, Origin, Outcome, Provenance, Session, SessionOptions, Told, Trust, Via,
+    CompletionGuard, Delivery, Lane, Origin, Outcome, Provenance, Reach, Session, SessionOptions, Told, Trust, Via,
     WaitOptions,
 };
 
@@ -222,8 +222,8 @@ fn g14_a_note_is_handed_over_and_wakes_nobody() {
         let woken = tokio::spawn(async move { ids(&waiting.completions("model").await.expect("completions")) });
         let task = end_of(&world, &session, Delivery::Task).await;
         assert_eq!(woken.await.expect("the consumer"), [task], "only what was to wake it");
-        let host = Host { queue: true, wake: false };
-        assert_eq!(ids(&session.lease_pushed("model", host).await.expect("a lease")), [note, task]);
+        let reach = Reach { queue: true, wake: false };
+        assert_eq!(ids(&session.lease_pushed("model", reach).await.expect("a lease")), [note, task]);
     });
 }
 
@@ -237,8 +237,8 @@ fn g14_poll_is_never_pushed_and_stays_pending_for_reads() {
         let woken = tokio::spawn(async move { ids(&waiting.completions("model").await.expect("completions")) });
         let task = end_of(&world, &session, Delivery::Task).await;
         assert_eq!(woken.await.expect("the consumer"), [task]);
-        let host = Host { queue: true, wake: true };
-        assert_eq!(ids(&session.lease_pushed("model", host).await.expect("a lease")), [task]);
+        let reach = Reach { queue: true, wake: true };
+        assert_eq!(ids(&session.lease_pushed("model", reach).await.expect("a lease")), [task]);
         assert_eq!(session.pending("model").await.expect("pending").len(), 2);
         assert_eq!(ids(&session.lease("model").await.expect("a lease")), [poll, task], "who asks is told");
         assert_eq!(session.commit("model", &poll, Via::Read).await.expect("a commit"), Told::Now);
@@ -265,7 +265,7 @@ fn g5_each_host_is_handed_what_it_can_receive() {
         for (queue, wake, handed_over) in
             [(true, true, &all[..2]), (true, false, &all[..2]), (false, true, &[]), (false, false, &[])]
         {
-            let guards = session.lease_pushed("model", Host { queue, wake }).await.expect("a lease");
+            let guards = session.lease_pushed("model", Reach { queue, wake }).await.expect("a lease");
             assert_eq!(ids(&guards), handed_over, "queue {queue}, wake {wake}");
             drop(guards);
             assert_eq!(session.pending("model").await.expect("pending").len(), 3, "elsewhere it stays pending");
