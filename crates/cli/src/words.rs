@@ -9,8 +9,9 @@ pub use news::{completions, end_report, resumed};
 pub use status::{ended_inline, moved, status, status_head, stopped, survivors, waited};
 pub use table::{commands, sessions, trace};
 
+pub use outlast_core::notice::end_words;
+
 use outlast::Snapshot;
-use outlast_core::ending::{End, EndObject};
 use outlast_core::names::display_line;
 use outlast_core::record::{Fate, Survivor};
 
@@ -21,14 +22,6 @@ pub enum Reader {
     Shell,
     /// A model with the tools of the MCP server.
     Tools,
-}
-
-/// How it ended, in outlast's own words: `exited`, `signaled (KILL)`, `stopped (TERM, by model)`.
-pub fn end_words(end: &End) -> String {
-    let object = EndObject::from(end.clone());
-    let by = object.by.filter(|_| matches!(end, End::Stopped { .. })).map(|by| format!("by {}", display_line(&by)));
-    let facts: Vec<String> = [object.detail, object.signal, by].into_iter().flatten().collect();
-    if facts.is_empty() { object.kind } else { format!("{} ({})", object.kind, facts.join(", ")) }
 }
 
 /// The shortest name under which people know a command.
@@ -45,26 +38,4 @@ pub fn processes<'a>(list: impl IntoIterator<Item = &'a Survivor>) -> String {
 
 fn alive(list: &[Survivor]) -> Vec<&Survivor> {
     list.iter().filter(|one| one.fate != Fate::Killed).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use outlast_core::ending::{Clock, Fact};
-
-    use super::*;
-
-    #[test]
-    fn ends_in_words() {
-        let term = Some(Fact::Signaled(15));
-        for (end, words) in [
-            (End::Exited { code: 7 }, "exited"),
-            (End::Signaled { signal: 9 }, "signaled (KILL)"),
-            (End::TimedOut { clock: Clock::Wall, fact: term }, "timed_out (wall, TERM)"),
-            (End::Stopped { by: "mo\ndel".into(), fact: term }, "stopped (TERM, by mo del)"),
-            (End::Abandoned { fact: None }, "abandoned"),
-            (End::Lost, "lost"),
-        ] {
-            assert_eq!(end_words(&end), words);
-        }
-    }
 }

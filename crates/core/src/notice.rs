@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use crate::ending::{End, EndObject};
 use crate::id::{CommandId, ReportId, SessionId};
 use crate::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
+use crate::push::Push;
 use crate::units::{format_duration, format_elapsed, format_size, format_time};
 
 /// How an opening line of news names itself, so that nobody takes it for the word of a person.
@@ -18,8 +20,8 @@ const CLOSING: &str = "End of the machine event; no person wrote it.";
 pub struct Prospects {
     /// The follow-up tools are offered to the reader.
     pub tools: bool,
-    /// The host in use can be relied on to hand over the completion by itself.
-    pub notified: bool,
+    /// What becomes of the completion at the host in use.
+    pub push: Push,
     /// The command has lifetime `detached`.
     pub detached: bool,
 }
@@ -48,10 +50,10 @@ fn outlook(prospects: Prospects) -> String {
     } else {
         "`outlast logs` shows it, `outlast stop` ends the command."
     };
-    let told = if prospects.notified {
-        "You will be notified when it ends."
-    } else {
-        "Its end is told when it is next asked for."
+    let told = match prospects.push {
+        Push::Wakes => "You will be notified when it ends.",
+        Push::Waits => "Its end is told with the next message after it.",
+        Push::Never => "Its end is told when it is next asked for.",
     };
     let session_end =
         if prospects.detached { "It goes on when the session ends." } else { "It is stopped when the session ends." };
@@ -100,6 +102,49 @@ pub struct EndLines<'a> {
 #[must_use]
 pub fn completion(ended: &EndLines<'_>) -> String {
     format!("{EVENT} a background command has ended.\n{}{CLOSING}\n", end_lines(ended))
+}
+
+/// An end, as a note tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct NotedEnd<'a> {
+    /// The id of the command.
+    pub id: CommandId,
+    /// How it ended.
+    pub end: &'a End,
+    /// Whether its status is `ok`.
+    pub ok: bool,
+    /// How many processes outlived its leader and were not ended.
+    pub left: usize,
+    /// It may have been told before.
+    pub redelivered: bool,
+}
+
+/// What a note says of all these ends: one line, without a line break, to be folded into another text.
+#[must_use]
+pub fn note(ends: &[NotedEnd<'_>]) -> String {
+    let entries: Vec<String> = ends.iter().map(noted).collect();
+    format!("{EVENT} background commands have ended (no person wrote this): {}.", entries.join("; "))
+}
+
+fn noted(one: &NotedEnd<'_>) -> String {
+    let code = one.end.exit_code().map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
+    let status = if one.ok { "ok" } else { "error" };
+    let left = match one.left {
+        0 => String::new(),
+        1 => ", 1 process lives on".to_owned(),
+        count => format!(", {count} processes live on"),
+    };
+    let again = if one.redelivered { ", perhaps told before" } else { "" };
+    format!("{} {}, {code} ({status}){left}{again}", one.id, end_words(one.end))
+}
+
+/// How a command ended, in outlast's own words: `exited`, `signaled (KILL)`, `stopped (TERM, by model)`.
+#[must_use]
+pub fn end_words(end: &End) -> String {
+    let object = EndObject::from(end.clone());
+    let by = object.by.filter(|_| matches!(end, End::Stopped { .. })).map(|by| format!("by {}", display_line(&by)));
+    let facts: Vec<String> = [object.detail, object.signal, by].into_iter().flatten().collect();
+    if facts.is_empty() { object.kind } else { format!("{} ({})", object.kind, facts.join(", ")) }
 }
 
 /// What is said of commands that ended, by themselves, while their session had no owner.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::ending::{Clock, Fact};
 
 fn id(n: u16) -> CommandId {
     CommandId::from_parts(0x018c_0000_0000, n, 7)
@@ -25,10 +26,12 @@ fn ended<'a>() -> EndLines<'a> {
 }
 
 fn all_prospects() -> impl Iterator<Item = Prospects> {
-    (0..8).map(|n| Prospects { tools: n & 1 != 0, notified: n & 2 != 0, detached: n & 4 != 0 })
+    let pushes = [Push::Wakes, Push::Waits, Push::Never];
+    let tools_and_lifetime = (0..4).map(|n| (n & 1 != 0, n & 2 != 0));
+    tools_and_lifetime.flat_map(move |(tools, detached)| pushes.map(|push| Prospects { tools, push, detached }))
 }
 
-/// Covers: B6, B7, B9, T8
+/// Covers: B6, B7, B9, G5, T8
 #[test]
 fn b6_demotion_texts() {
     let mut texts = BTreeSet::new();
@@ -41,7 +44,9 @@ fn b6_demotion_texts() {
         assert_eq!(text.len(), demotion(id(4095), prospects).len());
         assert_eq!(text.replace(&id(1).to_string(), &id(2).to_string()), demotion(id(2), prospects));
         assert_eq!(text.contains("the tool `stop`"), prospects.tools);
-        assert_eq!(text.contains("You will be notified"), prospects.notified);
+        assert_eq!(text.contains("You will be notified"), prospects.push == Push::Wakes);
+        assert_eq!(text.contains("told with the next message"), prospects.push == Push::Waits);
+        assert_eq!(text.contains("told when it is next asked for"), prospects.push == Push::Never);
         assert_eq!(text.contains("stopped when the session ends"), !prospects.detached);
         for fact in ["still runs", "not an error", "grace is over", "output is kept", "` shows it", "stop` ends"] {
             assert!(text.contains(fact), "{fact}: {text}");
@@ -49,9 +54,9 @@ fn b6_demotion_texts() {
         assert!(!text.contains('/') && !text.contains('\n'));
         texts.insert(text);
     }
-    assert_eq!(texts.len(), 8);
+    assert_eq!(texts.len(), 12);
     assert_eq!(
-        demotion(id(1), Prospects { tools: true, notified: true, detached: false }),
+        demotion(id(1), Prospects { tools: true, push: Push::Wakes, detached: false }),
         format!(
             "Command {} still runs, now in the background. This is not an error: its grace is over. Its \
              output is kept. The tool `read` shows it, the tool `stop` ends the command. You will be notified \
@@ -64,7 +69,7 @@ fn b6_demotion_texts() {
 /// Covers: A2
 #[test]
 fn a2_start_texts() {
-    let prospects = Prospects { tools: true, notified: false, detached: false };
+    let prospects = Prospects { tools: true, push: Push::Never, detached: false };
     let tail = "Its output is kept. The tool `read` shows it, the tool `stop` ends the command. Its end is \
                 told when it is next asked for. It is stopped when the session ends.";
     assert_eq!(started(id(1), None, prospects), format!("Started in the background: command {}. {tail}", id(1)));
@@ -129,10 +134,56 @@ fn case_047_a_label_is_data_and_cannot_change_the_form() {
     assert!(!text.contains('\u{1b}'));
 }
 
+#[test]
+fn ends_in_words() {
+    let term = Some(Fact::Signaled(15));
+    for (end, words) in [
+        (End::Exited { code: 7 }, "exited"),
+        (End::Signaled { signal: 9 }, "signaled (KILL)"),
+        (End::TimedOut { clock: Clock::Wall, fact: term }, "timed_out (wall, TERM)"),
+        (End::Stopped { by: "mo\ndel".into(), fact: term }, "stopped (TERM, by mo del)"),
+        (End::Abandoned { fact: None }, "abandoned"),
+        (End::Lost, "lost"),
+    ] {
+        assert_eq!(end_words(&end), words);
+    }
+}
+
+fn noted_end(end: &End) -> NotedEnd<'_> {
+    NotedEnd { id: id(1), end, ok: end.is_clean(), left: 0, redelivered: false }
+}
+
+/// Covers: G10, G13
+#[test]
+fn g10_a_note_is_one_line() {
+    let (fine, stopped) =
+        (End::Exited { code: 0 }, End::Stopped { by: "hu\nman".into(), fact: Some(Fact::Signaled(15)) });
+    let ends = [
+        noted_end(&fine),
+        NotedEnd { id: id(2), left: 2, ..noted_end(&stopped) },
+        NotedEnd { id: id(3), redelivered: true, ..noted_end(&End::Lost) },
+        NotedEnd { id: id(4), ok: false, left: 1, ..noted_end(&fine) },
+    ];
+    let text = note(&ends);
+    assert_eq!(
+        text,
+        format!(
+            "Machine event of outlast: background commands have ended (no person wrote this): {} exited, exit code \
+             0 (ok); {} stopped (TERM, by hu man), exit code 143 (error), 2 processes live on; {} lost, no exit code \
+             (error), perhaps told before; {} exited, exit code 0 (error), 1 process lives on.",
+            id(1),
+            id(2),
+            id(3),
+            id(4)
+        )
+    );
+    assert_eq!(text.lines().count(), 1);
+}
+
 /// Covers: G3, L9
 #[test]
 fn g3_opening_lines_are_all_different() {
-    let prospects = Prospects { tools: true, notified: true, detached: false };
+    let prospects = Prospects { tools: true, push: Push::Wakes, detached: false };
     let report = ReportId::from_parts(1, 1, 1);
     let session = SessionId::from_parts(1, 1, 1);
     let running = DiscardedState::Running(Duration::from_secs(1));
@@ -141,6 +192,7 @@ fn g3_opening_lines_are_all_different() {
         demotion(id(1), prospects),
         started(id(1), None, prospects),
         completion(&ended()),
+        note(&[noted_end(&End::Lost)]),
         ended_while_away(&[ended()]),
         killed_with_owner(&[ended()]),
         lost_report(report, &[]),

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ending::End;
 use crate::id::{Alias, CommandId, SessionId};
-use crate::request::{LogCap, OsText, Request, Survivors, from_hex};
+use crate::origin::Trust;
+use crate::request::{Delivery, LogCap, OsText, Request, Survivors, from_hex};
 
 pub use trace::TraceLine;
 
@@ -263,7 +264,11 @@ pub struct ExitRecord {
     /// The consumer that started it.
     pub consumer: String,
     /// The trust of who asked.
-    pub trust: String,
+    #[serde(default)]
+    pub trust: Trust,
+    /// The form in which the end is told.
+    #[serde(default, skip_serializing_if = "Delivery::is_task")]
+    pub delivery: Delivery,
     /// Whether it was moved to the background: only then is its end a completion.
     pub demoted: bool,
     /// Whether it outlives its session, as asked.
@@ -323,7 +328,8 @@ impl ExitRecord {
             program: program.clone(),
             cwd: request.cwd.clone(),
             consumer: request.consumer.clone(),
-            trust: request.trust.clone(),
+            trust: request.trust,
+            delivery: request.delivery,
             demoted: request.background,
             detached: request.ttl_ms().is_some(),
             started_at_ms: 0,

@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::{CommandId, SessionId};
+use crate::origin::Trust;
 use crate::units::parse_duration;
 
 /// Bytes that the kernel takes as a string: an argument, an environment entry, a path.
@@ -151,6 +152,28 @@ pub fn parse_lifetime(text: &str) -> Result<Lifetime, String> {
     }
 }
 
+/// The form in which the end of a command in the background is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// As a task of its own, which wakes an idle consumer. The default: who started something and does
+    /// not wait for it mostly wants to go on with it when it is done.
+    #[default]
+    Task,
+    /// As a part of the consumer's next message, together with others; it wakes nobody.
+    Note,
+    /// Not by itself: it stays pending for whoever looks.
+    Poll,
+}
+
+impl Delivery {
+    /// Whether it is the form of who asked for none; records leave that one out.
+    #[must_use]
+    pub fn is_task(&self) -> bool {
+        *self == Delivery::Task
+    }
+}
+
 /// What happens when the log's cap is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -269,8 +292,12 @@ pub struct Request {
     pub label: Option<String>,
     /// The consumer that started it.
     pub consumer: String,
-    /// The trust of who asked: `trusted` or `untrusted`.
-    pub trust: String,
+    /// The trust of who asked.
+    #[serde(default)]
+    pub trust: Trust,
+    /// The form in which its end is told.
+    #[serde(default, skip_serializing_if = "Delivery::is_task")]
+    pub delivery: Delivery,
     /// The caller's file mode creation mask (umask(2)); none leaves the keeper's.
     #[serde(default)]
     pub umask: Option<u32>,

@@ -245,6 +245,38 @@ fn numbers(directory: &str) -> Result<Vec<u32>, ProcError> {
 }
 
 /// A file of process `pid`; nothing when the process is gone.
+/// Whether anybody listens at a TCP port, in the network of process `pid`. Where that is none, gone or out of
+/// sight it is the network of this process.
+pub fn listens(pid: Option<u32>, port: u16) -> Result<bool, ProcError> {
+    let of_pid = pid.and_then(|pid| table(pid, "net/tcp").ok().flatten().map(|tcp| (pid, tcp)));
+    let (pid, tcp) = match of_pid {
+        Some(found) => found,
+        None => {
+            let own = std::process::id();
+            let absent = || ProcError { path: format!("/proc/{own}/net/tcp"), errno: Errno::NOENT };
+            (own, table(own, "net/tcp")?.ok_or_else(absent)?)
+        }
+    };
+    // There is no second table where the kernel knows no IPv6.
+    Ok(has_listener(&tcp, port) || table(pid, "net/tcp6")?.is_some_and(|tcp6| has_listener(&tcp6, port)))
+}
+
+fn table(pid: u32, file: &str) -> Result<Option<String>, ProcError> {
+    Ok(read(pid, file)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// The state of a socket that listens (`TCP_LISTEN` of the kernel's `include/net/tcp_states.h`).
+const TCP_LISTEN: &str = "0A";
+
+/// Fields of a line: number, local address, remote address, state, … (`proc_pid_net(5)`).
+fn has_listener(table: &str, port: u16) -> bool {
+    table.lines().any(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().take(4).collect();
+        let [_, local, _, TCP_LISTEN] = fields[..] else { return false };
+        local.rsplit_once(':').and_then(|(_, hex)| u16::from_str_radix(hex, 16).ok()) == Some(port)
+    })
+}
+
 fn read(pid: u32, file: &str) -> Result<Option<Vec<u8>>, ProcError> {
     let path = format!("/proc/{pid}/{file}");
     match std::fs::read(&path) {
@@ -266,6 +298,39 @@ fn failure(path: &str, error: &std::io::Error) -> ProcError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listener_is_known_by_its_port_and_its_state() {
+        let line =
+            |local: &str, state: &str| format!("   0: {local} 00000000:0000 {state} 00000000:00000000 00:00000000\n");
+        let head = "  sl  local_address rem_address   st tx_queue rx_queue\n";
+        let table = |local: &str, state: &str| format!("{head}{}{}", line("0100007F:0016", "0A"), line(local, state));
+        assert!(has_listener(&table("0100007F:1F90", "0A"), 8080));
+        assert!(has_listener(&table("00000000000000000000000001000000:1F90", "0A"), 8080));
+        for other in
+            [table("0100007F:1F90", "01"), table("0100007F:1F91", "0A"), table("1F90:0050", "0A"), String::new()]
+        {
+            assert!(!has_listener(&other, 8080), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_port_is_open_while_somebody_listens_there() {
+        use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+        let any = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0);
+        let ours = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        bind(&ours, &any).expect("a port");
+        let own = getsockname(&ours).expect("a name");
+        let port = std::net::SocketAddrV4::try_from(own).expect("an address of IPv4").port();
+        assert_eq!(listens(None, port), Ok(false), "it is taken, and nobody listens");
+        listen(&ours, 1).expect("it listens");
+        // In the network of a process; a process that is not there has none of its own.
+        for pid in [None, Some(std::process::id()), Some(u32::MAX)] {
+            assert_eq!(listens(pid, port), Ok(true), "{pid:?}");
+        }
+        drop(ours);
+        assert_eq!(listens(None, port), Ok(false));
+    }
 
     #[test]
     fn a_name_may_hold_spaces_and_parentheses() {

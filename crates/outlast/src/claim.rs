@@ -45,7 +45,7 @@ impl Session {
         let claim = ledger::new_claim(&session)?;
         match ledger::lease(session.dir()?, consumer, subject, &claim) {
             Ok(LeaseOutcome::Taken { redelivered }) => {
-                let completion = Completion { snapshot, redelivered };
+                let completion = Completion::new(snapshot, redelivered, &session);
                 Ok(Claim::Ours(Box::new(CompletionGuard::new(completion, session, consumer, claim))))
             }
             Ok(LeaseOutcome::HeldBy(_)) => Ok(Claim::Elsewhere),

@@ -1,12 +1,13 @@
 //! When a condition on one command holds.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use outlast_core::record::Phase;
 use outlast_core::wire::{FromSupervisor, ToSupervisor};
+use outlast_host::proc;
 
 use crate::command::Command;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::Piece;
 use crate::probe::{self, Probe};
 use crate::race::{self, First};
@@ -24,7 +25,7 @@ pub enum Until {
     Output(regex::bytes::Regex),
     /// No byte of output for so long.
     Quiet(Duration),
-    /// Somebody on this machine takes connections at this TCP port.
+    /// Somebody listens at this TCP port, whoever it is, while a process of the command lives.
     Port(u16),
 }
 
@@ -39,7 +40,8 @@ pub(crate) enum Held {
 
 /// The longest line that is matched as a whole, in bytes.
 const LONGEST_LINE: usize = 64 * 1024;
-/// How often a port is tried: the kernel tells nobody when one begins to take connections.
+/// How often a port is looked up: the kernel tells nobody when a socket begins to listen. A connection as a
+/// trial would use up a server that takes one, and be a line in the log of any other.
 const PORT_EVERY: Duration = Duration::from_millis(100);
 
 /// Waits until the condition holds, or cannot hold any more.
@@ -48,7 +50,7 @@ pub(crate) async fn hold(command: &Command, until: &Until) -> Result<Held> {
         Until::Exit => ended(command).await.map(|()| Held::Met),
         Until::Output(pattern) => matches(command, pattern).await,
         Until::Quiet(bound) => or_end(command, quiet(command, *bound)).await,
-        Until::Port(port) => or_end(command, listens(*port)).await,
+        Until::Port(port) => opens(command, *port).await,
     }
 }
 
@@ -159,16 +161,40 @@ async fn quiet(command: &Command, bound: Duration) -> Result<Held> {
     }
 }
 
-async fn listens(port: u16) -> Result<Held> {
-    let mut tries = tokio::time::interval(PORT_EVERY);
+/// Waits until a port is open, as long as there is a process of the command that may open it.
+async fn opens(command: &Command, port: u16) -> Result<Held> {
+    let Some(pid) = network(command).await? else { return Ok(Held::EndedBefore) };
+    match or_end(command, looks(pid, port)).await? {
+        Held::Met => Ok(Held::Met),
+        // A server that moves itself into the background opens it with its leader already on the way out.
+        Held::EndedBefore => match network(command).await? {
+            Some(pid) if is_open(pid, port)? => Ok(Held::Met),
+            _ => Ok(Held::EndedBefore),
+        },
+    }
+}
+
+/// The process of the command in whose network its ports are, if one is known; nothing where none lives.
+async fn network(command: &Command) -> Result<Option<Option<u32>>> {
+    let snapshot = command.brief().await?;
+    let survivor = snapshot.survivors.first().map(|one| one.pid);
+    let is_over = snapshot.phase == Phase::Ended && survivor.is_none();
+    Ok((!is_over).then_some(snapshot.pid.or(survivor)))
+}
+
+async fn looks(pid: Option<u32>, port: u16) -> Result<Held> {
+    let mut looks = tokio::time::interval(PORT_EVERY);
     loop {
-        tries.tick().await;
-        for address in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
-            if tokio::net::TcpStream::connect((address, port)).await.is_ok() {
-                return Ok(Held::Met);
-            }
+        looks.tick().await;
+        if is_open(pid, port)? {
+            return Ok(Held::Met);
         }
     }
+}
+
+fn is_open(pid: Option<u32>, port: u16) -> Result<bool> {
+    proc::listens(pid, port)
+        .map_err(|error| Error::Unreachable(format!("cannot see whether anybody listens at port {port}: {error}")))
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use outlast_core::delivery::{CommitOutcome, LeaseOutcome, Subject, Via};
 use outlast_core::id::{Alias, CommandId};
 use outlast_core::names::{NameField, check_name};
+use outlast_core::origin::{Origin, Provenance};
+use outlast_core::push::{Push, Reach};
 use outlast_core::record::{ClosedRecord, Phase};
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::{aliases, ledger as stored};
@@ -47,6 +49,21 @@ pub struct Completion {
     pub snapshot: Snapshot,
     /// Whether an earlier lease on it was given up or died.
     pub redelivered: bool,
+    /// The conversation of who started it: the context of its session. Where that is empty the session is
+    /// the whole conversation.
+    pub context: String,
+}
+
+impl Completion {
+    /// Of origin `completion`, and trusted as far as who asked for the command.
+    pub fn provenance(&self) -> Provenance {
+        Provenance::derive(Origin::Completion, Some(self.snapshot.trust))
+    }
+
+    pub(crate) fn new(snapshot: Snapshot, redelivered: bool, session: &Session) -> Completion {
+        let context = session.record().map(|record| record.context.clone()).unwrap_or_default();
+        Completion { snapshot, redelivered, context }
+    }
 }
 
 /// A leased completion. Dropping it without a commit offers it again.
@@ -96,22 +113,36 @@ impl Session {
     /// among them. Changes nothing.
     pub async fn pending(&self, consumer: &str) -> Result<Vec<Completion>> {
         let mut pending = Vec::new();
-        for (session, command, redelivered) in self.due(consumer).await? {
-            let snapshot = Command { session, id: command }.brief().await?;
-            pending.push(Completion { snapshot, redelivered });
+        for (session, id, redelivered) in self.due(consumer).await? {
+            let snapshot = Command { session: session.clone(), id }.brief().await?;
+            pending.push(Completion::new(snapshot, redelivered, &session));
         }
         Ok(pending)
     }
 
-    /// Takes what is pending for this consumer, so that nobody else tells it meanwhile.
+    /// Takes what is pending for this consumer, so that nobody else tells it meanwhile: for a reply to who
+    /// asked what is pending. What nobody asked for is taken with [`Session::lease_pushed`].
     pub async fn lease(&self, consumer: &str) -> Result<Vec<CompletionGuard>> {
+        self.lease_where(consumer, |_| true).await
+    }
+
+    /// As [`Session::lease`], for who tells what nobody asked for: only what this host can receive, in a form
+    /// that is pushed. The rest stays pending.
+    pub async fn lease_pushed(&self, consumer: &str, reach: Reach) -> Result<Vec<CompletionGuard>> {
+        self.lease_where(consumer, |one| reach.push(one.delivery) != Push::Never).await
+    }
+
+    async fn lease_where(&self, consumer: &str, wanted: impl Fn(&Snapshot) -> bool) -> Result<Vec<CompletionGuard>> {
         let mut guards = Vec::new();
         for (session, id, _) in self.due(consumer).await? {
             let snapshot = Command { session: session.clone(), id }.brief().await?;
+            if !wanted(&snapshot) {
+                continue;
+            }
             let subject = Subject { id, alias: snapshot.alias };
             let claim = ledger::new_claim(&session)?;
             if let LeaseOutcome::Taken { redelivered } = ledger::lease(session.dir()?, consumer, subject, &claim)? {
-                let completion = Completion { snapshot, redelivered };
+                let completion = Completion::new(snapshot, redelivered, &session);
                 guards.push(CompletionGuard::new(completion, session, consumer, claim));
             }
         }
@@ -144,7 +175,9 @@ impl Session {
         Err(Error::Unknown { given: id.to_string(), session: *self.id() })
     }
 
-    /// Waits until something is pending for this consumer, then leases it. Cancel-safe.
+    /// Waits until something is pending that wakes this consumer, then leases it: what was started with
+    /// [`Delivery::Task`](crate::Delivery::Task), which is the default. It is for hosts that can wake an
+    /// idle consumer. Cancel-safe.
     pub async fn completions(&self, consumer: &str) -> Result<Vec<CompletionGuard>> {
         let dir = self.dir()?;
         loop {
@@ -158,7 +191,8 @@ impl Session {
                     watch.add(command.dir())?;
                 }
             }
-            let guards = self.lease(consumer).await?;
+            let reach = Reach { queue: true, wake: true };
+            let guards = self.lease_where(consumer, |one| reach.push(one.delivery) == Push::Wakes).await?;
             if !guards.is_empty() {
                 return Ok(guards);
             }

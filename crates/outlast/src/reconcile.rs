@@ -3,6 +3,7 @@
 use outlast_core::delivery::Subject;
 use outlast_core::ending::{BY_OWNER_GONE, BY_SESSION_END, End};
 use outlast_core::id::{CommandId, SessionId};
+use outlast_core::origin::Trust;
 use outlast_core::reconcile::{ExitFound, Fate, Found, OwnerLock, fate};
 use outlast_core::record::ExitRecord;
 use outlast_host::store::command::CommandDir;
@@ -44,7 +45,7 @@ pub struct ReconcileReport {
     /// Could not be decided now, one line each; the next resume tries again.
     pub deferred: Vec<String>,
     /// The lowest trust over the lost work.
-    pub trust: Option<String>,
+    pub trust: Option<Trust>,
     /// What went wrong on the way, one line each.
     pub notes: Vec<String>,
 }
@@ -223,8 +224,7 @@ impl Pass<'_> {
         match standing {
             Standing::Lost(verdict) if settled.written => {
                 let snapshot = self.snapshot(dir.id()).await?;
-                let trusted = snapshot.trust == "trusted" && self.report.trust.as_deref() != Some("untrusted");
-                self.report.trust = Some(if trusted { "trusted" } else { "untrusted" }.to_owned());
+                self.report.trust = self.report.trust.into_iter().chain([snapshot.trust]).min();
                 self.report.report = Some(verdict.report.clone());
                 self.report.lost.push(snapshot);
             }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use outlast_core::id::CommandId;
 use outlast_core::names::{NameField, check_name};
+use outlast_core::origin::{Origin, Provenance};
 use outlast_core::request::{
-    HOLD_BYTES, Lifetime, Limits, LogCap, OsText, OverCap, Request, STOP_GRACE_MS, Stdin, Streams, Survivors,
+    Delivery, HOLD_BYTES, Lifetime, Limits, LogCap, OsText, OverCap, Request, STOP_GRACE_MS, Stdin, Streams, Survivors,
 };
 use outlast_host::inherit;
 
@@ -52,8 +53,10 @@ pub struct RunRequest {
     pub label: Option<String>,
     /// The consumer that starts it.
     pub consumer: String,
-    /// The trust of who asks: `trusted`; any other word counts as `untrusted`.
-    pub trust: String,
+    /// Who asks; how far that is believed follows from it.
+    pub provenance: Provenance,
+    /// The form in which its end is told, if it ends in the background.
+    pub delivery: Delivery,
     /// The trace event of the turn that asks, where there is one.
     pub turn: Option<String>,
     /// Whether the caller can be told of a completion later; if not there is no demotion by the grace.
@@ -64,7 +67,8 @@ pub struct RunRequest {
 
 impl RunRequest {
     /// This command line in this directory with this environment, everything else at its default: no
-    /// grace, no limits, merged streams, no input, consumer `model`, trust `untrusted`, not followed.
+    /// grace, no limits, merged streams, no input, consumer `model`, asked for by nobody who is known (an event, which is
+    /// not trusted), not followed.
     pub fn new(
         argv: impl IntoIterator<Item = impl Into<OsString>>,
         cwd: impl Into<PathBuf>,
@@ -86,7 +90,8 @@ impl RunRequest {
             stop_grace: Duration::from_millis(STOP_GRACE_MS),
             label: None,
             consumer: "model".to_owned(),
-            trust: "untrusted".to_owned(),
+            provenance: Provenance::from(Origin::Event),
+            delivery: Delivery::default(),
             turn: None,
             can_be_told: true,
             follow: false,
@@ -124,8 +129,8 @@ impl RunRequest {
             hold: self.hold,
             label: self.label,
             consumer: self.consumer,
-            // What nobody vouches for is not believed.
-            trust: if self.trust == "trusted" { self.trust } else { "untrusted".to_owned() },
+            trust: self.provenance.trust(),
+            delivery: self.delivery,
             turn: self.turn,
             umask: inherit::umask(),
             inherited: inherit::limits(),

@@ -2,11 +2,12 @@
 
 use outlast_core::ending::{End, Fact};
 use outlast_core::id::{Alias, CommandId, SessionId};
+use outlast_core::origin::Trust;
 use outlast_core::record::{
     ExitRecord, OutputState, Phase, RequestRecord, SchemaCheck, StatusRecord, Survivor, VerdictRecord, check_schema,
     schema,
 };
-use outlast_core::request::{Lifetime, OsText, Stdin};
+use outlast_core::request::{Delivery, Lifetime, OsText, Stdin};
 use outlast_core::wire::LiveStatus;
 use outlast_host::store::command::CommandDir;
 use outlast_host::{clock, proc};
@@ -71,7 +72,9 @@ pub struct Snapshot {
     /// Who keeps the bounds on memory and processes: `kernel` or `sampling`; none where there are none.
     pub limits_kept_by: Option<String>,
     /// The trust of who asked for it.
-    pub trust: String,
+    pub trust: Trust,
+    /// The form in which its end is told.
+    pub delivery: Delivery,
     /// The consumer that started it.
     pub consumer: String,
     /// Who asked for the stop that is under way.
@@ -132,6 +135,7 @@ impl Snapshot {
             containment: exit.containment,
             limits_kept_by: exit.limits_kept_by,
             trust: exit.trust,
+            delivery: exit.delivery,
             consumer: exit.consumer,
             stopping_by: None,
             stdin_open: false,
@@ -186,7 +190,8 @@ impl Snapshot {
             note: None,
             damaged: None,
             label: asked.as_ref().and_then(|asked| asked.label.clone()),
-            trust: asked.as_ref().map_or_else(|| "untrusted".to_owned(), |asked| asked.trust.clone()),
+            trust: asked.as_ref().map(|asked| asked.trust).unwrap_or_default(),
+            delivery: asked.as_ref().map(|asked| asked.delivery).unwrap_or_default(),
             consumer: asked.as_ref().map(|asked| asked.consumer.clone()).unwrap_or_default(),
             cwd: asked.as_ref().map_or_else(|| OsText(Vec::new()), |asked| asked.cwd.clone()),
             command: asked.map(|asked| asked.argv).unwrap_or_default(),

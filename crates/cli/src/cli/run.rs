@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use outlast::{Demotion, Finished, Outcome, RunRequest, Session};
+use outlast::{Delivery, Demotion, Finished, Outcome, RunRequest, Session};
 use outlast_core::names::display_line;
 use outlast_core::request::{Lifetime, Streams, Survivors};
 
@@ -79,6 +79,9 @@ pub struct RunArgs {
     /// Who starts it [default: $OUTLAST_CONSUMER, else human or model]
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
+    /// How its end is told: on its own, with what comes next, or to who asks
+    #[arg(long, value_name = "FORM", default_value = "task")]
+    delivery: DeliveryName,
     /// Keep so much of its output, head and tail; at least 1KiB [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = context::size)]
     max_log: Option<u64>,
@@ -128,6 +131,23 @@ impl From<StreamsName> for Streams {
         match name {
             StreamsName::Merged => Streams::Merged,
             StreamsName::Separate => Streams::Separate,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum DeliveryName {
+    Task,
+    Note,
+    Poll,
+}
+
+impl From<DeliveryName> for Delivery {
+    fn from(name: DeliveryName) -> Delivery {
+        match name {
+            DeliveryName::Task => Delivery::Task,
+            DeliveryName::Note => Delivery::Note,
+            DeliveryName::Poll => Delivery::Poll,
         }
     }
 }

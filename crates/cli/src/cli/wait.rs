@@ -15,7 +15,7 @@ use outlast_core::text::excerpt::Tail;
 use outlast_core::units;
 
 use super::signals::{self, Signals};
-use super::{Context, Scope, context, not_built};
+use super::{Context, Scope, context};
 use crate::exit::{self, Answer, Failure};
 use crate::view::{CommandView, ListView, WaitedView};
 use crate::words;
@@ -32,7 +32,8 @@ Examples:
   outlast wait w1
   outlast wait w1 w2 --any --timeout 5m
   outlast wait w1 --until 'output:Serving HTTP' --timeout 20s
-  outlast wait w1 --until quiet:3s")]
+  outlast wait w1 --until quiet:3s
+  outlast wait w1 --until port:8080   somebody listens there, whoever it is")]
 pub struct WaitArgs {
     /// Ids, aliases, or beginnings of ids
     #[arg(required = true, value_name = "ID")]
@@ -43,7 +44,7 @@ pub struct WaitArgs {
     /// Wait no longer than this; 0 looks once [default: to the end]
     #[arg(long, value_name = "D", value_parser = context::duration)]
     timeout: Option<Duration>,
-    /// What to wait for: exit, output:RE, quiet:D
+    /// What to wait for: exit, output:RE, quiet:D, port:N
     #[arg(long, value_name = "WHAT", default_value = "exit")]
     until: String,
     /// Who is told of the ends [default: $OUTLAST_CONSUMER, else human or model]
@@ -67,8 +68,11 @@ fn until(text: &str) -> Result<Until, Failure> {
             Ok(Until::Output(regex))
         }
         Some(("quiet", time)) => Ok(Until::Quiet(units::parse_duration(time).map_err(|error| usage(&error))?)),
-        Some(("port", _)) => not_built("--until port:N").map(|_| Until::Exit),
-        _ => Err(usage(&"it must be exit, output:RE or quiet:D")),
+        Some(("port", number)) => match number.parse() {
+            Ok(port) if port > 0 => Ok(Until::Port(port)),
+            _ => Err(usage(&"a port is a number from 1 to 65535")),
+        },
+        _ => Err(usage(&"it must be exit, output:RE, quiet:D or port:N")),
     }
 }
 
@@ -259,7 +263,8 @@ mod tests {
         assert!(matches!(until("exit"), Ok(Until::Exit)));
         assert!(matches!(until("output:a:b"), Ok(Until::Output(_))));
         assert!(matches!(until("quiet:2s"), Ok(Until::Quiet(time)) if time == Duration::from_secs(2)));
-        for wrong in ["", "end", "output:(", "quiet:2", "port:80", "exit:1"] {
+        assert!(matches!(until("port:8080"), Ok(Until::Port(8080))));
+        for wrong in ["", "end", "output:(", "quiet:2", "port:0", "port:65536", "port:http", "port:", "exit:1"] {
             assert!(until(wrong).is_err_and(|failure| failure.code() == exit::USAGE), "{wrong}");
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use outlast::{Claim, Command, Session, Snapshot, Until, Via, WaitEnd, WaitOptions};
 use outlast_core::id::{CommandId, SessionId};
 use outlast_core::names::{PROCESS_CHARACTERS, quoted, shorten};
+use outlast_core::push::{Push, Reach};
 use outlast_core::units::{format_duration, format_elapsed};
 
 use super::call::Call;
@@ -13,6 +14,9 @@ use super::delivery::Receipt;
 use super::places::MODEL;
 use crate::exit::Failure;
 use crate::words;
+
+/// What a client of these tools can be relied on for: it shows its model every reply, and wakes nobody for one.
+pub const REACH: Reach = Reach { queue: true, wake: false };
 
 /// Lines of news in a reply.
 const LINES: usize = 3;
@@ -78,6 +82,7 @@ pub async fn lines(call: &Call) -> Result<String, Failure> {
         // A sub-agent hears of what it has started itself.
         pending.retain(|snapshot| snapshot.consumer == call.consumer);
     }
+    pending.retain(|snapshot| REACH.push(snapshot.delivery) != Push::Never);
     let room = LINES - lines.len();
     let rest = pending.split_off(if pending.len() > room { room - 1 } else { pending.len() });
     for snapshot in &pending {

@@ -15,6 +15,7 @@ use outlast_core::wire::DemotedBy;
 use super::arguments::{RunArguments, Time};
 use super::call::{Call, LAST_BYTES, ticks};
 use super::delivery::Receipt;
+use super::inbox::REACH;
 use super::reply::{Answer, META_COMMAND, OUTPUT_BYTES, Reply, fenced, last_part};
 use super::settings::Settings;
 use super::task;
@@ -226,7 +227,7 @@ async fn demoted(call: &Call, demotion: &Demotion, quiet: Option<Duration>) -> R
 }
 
 fn demotion_text(demotion: &Demotion, snapshot: &Snapshot) -> String {
-    let prospects = Prospects { tools: true, notified: false, detached: snapshot.detached };
+    let prospects = Prospects { tools: true, push: REACH.push(snapshot.delivery), detached: snapshot.detached };
     match demotion.by {
         DemotedBy::Background => notice::started(snapshot.id, snapshot.label.as_deref(), prospects),
         DemotedBy::Grace | DemotedBy::Asked | DemotedBy::CallerGone => notice::demotion(snapshot.id, prospects),

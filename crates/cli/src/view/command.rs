@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use outlast::{Excerpt, Finished, Snapshot, Stream};
 use outlast_core::ending::End;
+use outlast_core::origin::Trust;
 use outlast_core::record::{Fate, Phase, Survivor};
 use outlast_core::text::excerpt::{Tail, joined};
 use outlast_core::text::{TEXT_BYTES, readable};
@@ -35,7 +36,7 @@ pub struct CommandView {
     survivors: Vec<ProcessView>,
     containment: String,
     joined: bool,
-    trust: String,
+    trust: Trust,
     survivors_at_end: Vec<Survivor>,
     limits_kept_by: Option<String>,
     kind: String,
@@ -90,7 +91,7 @@ impl CommandView {
             survivors: alive(&snapshot.survivors),
             containment: snapshot.containment.clone(),
             joined: false,
-            trust: snapshot.trust.clone(),
+            trust: snapshot.trust,
             survivors_at_end: snapshot.survivors_at_end.clone(),
             limits_kept_by: snapshot.limits_kept_by.clone(),
             kind: snapshot.kind.clone(),
@@ -134,7 +135,7 @@ impl CommandView {
             survivors: alive(&exit.survivors),
             containment: exit.containment.clone(),
             joined: false,
-            trust: exit.trust.clone(),
+            trust: exit.trust,
             survivors_at_end: exit.survivors.clone(),
             limits_kept_by: exit.limits_kept_by.clone(),
             kind: exit.kind.clone(),
@@ -211,7 +212,8 @@ pub mod tests {
             damaged: None,
             limits_kept_by: None,
             containment: "subreaper".into(),
-            trust: "trusted".into(),
+            trust: Trust::Trusted,
+            delivery: outlast_core::request::Delivery::Task,
             consumer: "model".into(),
             stopping_by: None,
             stdin_open: false,

@@ -216,7 +216,11 @@ mod tests {
     use crate::view::tests::ended;
 
     fn told(end: End, label: &str) -> Completion {
-        Completion { snapshot: Snapshot { label: Some(label.into()), ..ended(end) }, redelivered: false }
+        Completion {
+            snapshot: Snapshot { label: Some(label.into()), ..ended(end) },
+            redelivered: false,
+            context: String::new(),
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use outlast::{Demotion, Finished, Snapshot, StopOutcome};
 use outlast_core::ending::{BY_OWNER_GONE, BY_SESSION_END, BY_SUPERVISOR_LOST, End, Fact};
 use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
 use outlast_core::notice::{self, Prospects, StatusHead, StatusPhase};
+use outlast_core::push::Push;
 use outlast_core::record::{Fate, Phase, Survivor};
 use outlast_core::text::TEXT_BYTES;
 use outlast_core::text::excerpt::Tail;
@@ -163,7 +164,7 @@ fn ended_from_outside(end: &End, because: Option<&str>) -> Option<String> {
 /// The one line that a demotion says; `asked` is why it was asked for.
 pub fn moved(demotion: &Demotion, detached: bool, asked: Option<&str>) -> String {
     let id = *demotion.command.id();
-    let prospects = Prospects { tools: false, notified: false, detached };
+    let prospects = Prospects { tools: false, push: Push::Never, detached };
     let why = match demotion.by {
         DemotedBy::Grace => return notice::demotion(id, prospects),
         DemotedBy::Background => return notice::started(id, None, prospects),

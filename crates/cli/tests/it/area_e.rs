@@ -106,6 +106,48 @@ fn e7_wait_until_quiet_or_exit() {
 }
 
 #[test]
+fn e7_wait_until_a_port_is_open() {
+    let world = world();
+    // It has the port from the beginning, and listens there when it is told to.
+    let server = "import socket, time\ns = socket.socket()\ns.bind(('127.0.0.1', 0))\n\
+                  print(s.getsockname()[1], file=open('port', 'w'), flush=True)\n\
+                  input()\ns.listen()\ntime.sleep(50)";
+    let id = world.bg(&["--stdin", "--", "python3", "-c", server]);
+    let until = format!("port:{}", world.wait_file("port").trim());
+    world.outlast(&["wait", &id, "--until", &until, "--timeout", "300ms"]).exits(124);
+    let waiting = world.spawn(&["wait", &id, "--until", &until]);
+    world.outlast(&["send", &id, "go"]).ok();
+    waiting.wait().ok();
+    let there = world.outlast(&["wait", &id, "--until", &until, "--json"]).ok().json();
+    assert!(there.bool("/met"), "{there:?}");
+    there.runs();
+    // Whoever may listen there now: nobody of this command does.
+    world.stop(&id);
+    world.outlast(&["wait", &id, "--until", &until]).exits(143);
+    let other = bg_shell(&world, &[], "sleep .3; exit 7");
+    world.outlast(&["wait", &other, "--until", &until]).exits(7);
+    for wrong in ["port:0", "port:http", "port:65536"] {
+        world.outlast(&["wait", &id, "--until", wrong]).exits(2);
+    }
+}
+
+#[test]
+fn e7_a_server_that_moves_itself_into_the_background_has_its_port() {
+    let world = world();
+    let server = "import os, socket, time\ns = socket.socket()\ns.bind(('127.0.0.1', 0))\n\
+                  print(s.getsockname()[1], file=open('port', 'w'), flush=True)\n\
+                  input()\ns.listen()\nif os.fork(): os._exit(0)\ntime.sleep(50)";
+    let id = world.bg(&["--stdin", "--", "python3", "-c", server]);
+    let until = format!("port:{}", world.wait_file("port").trim());
+    let waiting = world.spawn(&["wait", &id, "--until", &until, "--json"]);
+    // It is waiting by then; were it not, it would find the port open.
+    world.outlast(&["wait", &id, "--until", &until, "--timeout", "300ms"]).exits(124);
+    world.outlast(&["send", &id, "go"]).ok();
+    let met = waiting.wait().ok().json();
+    assert!(met.bool("/met"), "{met:?}");
+}
+
+#[test]
 fn e9_wait_consumes_for_its_consumer_only() {
     let world = world();
     for _ in 0..10 {

@@ -136,6 +136,25 @@ fn g5_foreground_session_has_no_notices() {
     assert!(world.dir(&id).join("exit.json").exists(), "nobody listens, but the record is there");
 }
 
+#[test]
+fn g14_the_form_of_delivery_is_kept_and_every_one_is_pending() {
+    let world = world();
+    let plain = ended(&world, &[], "exit 3");
+    assert!(!world.record(&plain, "exit.json").has("/delivery"), "a record without a choice has no word of it");
+    let mut all = vec![plain];
+    for form in ["note", "poll"] {
+        let id = ended(&world, &["--delivery", form], "exit 3");
+        for record in ["request.json", "exit.json"] {
+            assert_eq!(world.record(&id, record).str("/delivery"), form);
+        }
+        all.push(id);
+    }
+    world.outlast(&["wait", &all[2]]).exits(3);
+    assert_eq!(ids(&world.acked("model")), all[..2], "the wait told the one that is never pushed");
+    assert_eq!(ids(&world.acked("human")), all);
+    world.outlast(&["run", "-b", "--delivery", "pigeon", "--", "true"]).exits(2);
+}
+
 /// Covers: G9, L2
 #[test]
 fn g9_batch_of_lost_work_is_one_notice() {

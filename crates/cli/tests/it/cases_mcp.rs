@@ -81,6 +81,20 @@ fn case_107_the_command_eats_the_protocol() {
 }
 
 #[test]
+fn case_019_servers_do_not_outlive_the_host_of_their_server() {
+    let (world, mut host) = hosted();
+    let mut client = server(&world, &host, Era::Modern, &[]);
+    let ids = [client.background("sleep 9999"), client.background("setsid sleep 9999")];
+    let closed = client.close();
+    assert_eq!(closed.code, Some(0), "{closed:?}");
+    host.end(Signal::KILL);
+    for id in &ids {
+        world.wait_until("it is gone", || world.of_command(id).is_empty());
+        world.status(id).ends("abandoned", 143);
+    }
+}
+
+#[test]
 fn case_127_the_server_is_killed_at_exit_without_end_of_file() {
     let (world, mut host) = hosted();
     let mut client = server(&world, &host, Era::Legacy, &[]);

@@ -221,6 +221,20 @@ fn e1_a_shortened_wait_says_how_long_it_really_was() {
 }
 
 #[test]
+fn case_075_over_mcp_the_first_line_has_the_id() {
+    let world = world();
+    let mut client = server(&world, Era::Legacy, &[]);
+    for arguments in
+        [json!({"command": "sleep 300", "grace": "1s"}), json!({"command": "sleep 301", "background": true})]
+    {
+        let reply = client.tool("run", arguments);
+        let moved = reply.command();
+        moved.runs();
+        assert!(moved.bool("/demoted") && reply.first_line().contains(moved.str("/id")), "{reply:?}");
+    }
+}
+
+#[test]
 fn case_111_a_wait_that_a_client_cuts_short_says_so() {
     let world = world();
     let mut client = server(&world, Era::Legacy, &["--longest-call", "1s"]);

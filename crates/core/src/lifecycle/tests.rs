@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::id::{CommandId, SessionId};
-use crate::request::{Lifetime, Limits, LogCap, OsText, OverCap, Stdin, Streams};
+use crate::request::{Delivery, Lifetime, Limits, LogCap, OsText, OverCap, Stdin, Streams};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -30,7 +30,8 @@ fn request() -> Request {
         hold: 16_384,
         label: None,
         consumer: "model".into(),
-        trust: "trusted".into(),
+        trust: crate::origin::Trust::Trusted,
+        delivery: Delivery::Task,
         turn: None,
         umask: None,
         inherited: Vec::new(),

@@ -1,8 +1,12 @@
 //! Completions: told once to each consumer.
 
-use outlast::{Outcome, Told, Via, WaitOptions};
+use outlast::core::id::CommandId;
+use outlast::{
+    CompletionGuard, Delivery, Lane, Origin, Outcome, Provenance, Reach, Session, SessionOptions, Told, Trust, Via,
+    WaitOptions,
+};
 
-use crate::world::{World, in_world, soon, start};
+use crate::world::{World, config, in_world, soon, start};
 
 /// Covers: G1
 #[test]
@@ -133,18 +137,169 @@ fn g1_a_command_in_the_making_is_not_passed_over() {
 #[test]
 fn g2_a_completion_is_trusted_as_far_as_who_asked() {
     in_world("g2", async |world: World| {
-        let session = world.session().await;
-        assert_eq!(world.shell("true").trust, "untrusted", "without a word nobody is trusted");
-        for (given, trust) in
-            [("trusted", "trusted"), ("untrusted", "untrusted"), ("", "untrusted"), ("Trusted", "untrusted")]
-        {
-            let request = outlast::RunRequest { trust: given.to_owned(), ..world.shell("true") };
+        let options = SessionOptions { context: "the project".into(), ..SessionOptions::default() };
+        let session = world.runtime.create_session(options).await.expect("a session");
+        let unknown = world.shell("true").provenance;
+        for (asked, trust) in [
+            (unknown, Trust::Untrusted),
+            (Origin::User.into(), Trust::Trusted),
+            (Origin::Event.into(), Trust::Untrusted),
+            (Origin::Peer.into(), Trust::Untrusted),
+            (Provenance::derive(Origin::Peer, Some(Trust::Trusted)), Trust::Trusted),
+        ] {
+            let request = outlast::RunRequest { provenance: asked, ..world.shell("true") };
             let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
             session.wait(&[demotion.command], WaitOptions::default()).await.expect("a wait");
             let guard = session.lease("model").await.expect("a lease").pop().expect("one completion");
-            assert_eq!(guard.completion().snapshot.trust, trust, "{given:?}");
+            let told = guard.completion().provenance();
+            assert_eq!((told.origin(), told.lane(), told.trust()), (Origin::Completion, Lane::Background, trust));
+            assert_eq!(guard.completion().snapshot.trust, trust, "{asked:?}");
+            assert_eq!(guard.completion().context, "the project");
             guard.commit(Via::Inbox).await.expect("a commit");
         }
+    });
+}
+
+/// Covers: G2
+#[test]
+fn g2_a_command_whose_trust_is_on_no_record_is_not_trusted() {
+    in_world("g2-unknown", async |world: World| {
+        let session = world.session().await;
+        let request = outlast::RunRequest { provenance: Origin::User.into(), ..world.shell("true") };
+        let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
+        let id = *demotion.command.id();
+        session.wait(&[demotion.command], WaitOptions::default()).await.expect("a wait");
+        let path = session.path().expect("a path").join(format!("work/{id}/exit.json"));
+        let mut exit: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&path).expect("a record")).expect("JSON");
+        assert_eq!(exit["trust"], "trusted");
+        exit.as_object_mut().expect("an object").remove("trust");
+        std::fs::write(&path, exit.to_string()).expect("a record");
+        let pending = session.pending("model").await.expect("pending");
+        assert_eq!(pending[0].provenance().trust(), Trust::Untrusted);
+    });
+}
+
+/// Starts `true` with this form of delivery, and waits for its end.
+async fn end_of(world: &World, session: &Session, delivery: Delivery) -> CommandId {
+    let request = outlast::RunRequest { delivery, ..world.shell("true") };
+    let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
+    let id = *demotion.command.id();
+    session.wait(&[demotion.command], WaitOptions::default()).await.expect("a wait");
+    id
+}
+
+fn ids(guards: &[CompletionGuard]) -> Vec<CommandId> {
+    guards.iter().map(|guard| guard.completion().snapshot.id).collect()
+}
+
+/// How each end was told to a consumer, by the trace.
+async fn ways(session: &Session) -> Vec<(CommandId, String)> {
+    let lines = session.trace().await.expect("a trace").into_iter().filter(|line| line.kind == "completed");
+    lines.filter_map(|line| Some((line.id?, line.delivered_via?))).collect()
+}
+
+/// Covers: G14, T2
+#[test]
+fn g14_a_task_wakes() {
+    in_world("g14-task", async |world: World| {
+        let session = world.session().await;
+        let task = end_of(&world, &session, Delivery::Task).await;
+        let mut woken = session.completions("model").await.expect("completions");
+        assert_eq!(ids(&woken), [task]);
+        assert_eq!(woken.remove(0).commit(Via::Task).await.expect("a commit"), Told::Now);
+        assert_eq!(ways(&session).await, [(task, "task".to_owned())]);
+    });
+}
+
+/// Covers: G14, G6
+#[test]
+fn g14_a_note_is_handed_over_and_wakes_nobody() {
+    in_world("g14-note", async |world: World| {
+        let session = world.session().await;
+        let note = end_of(&world, &session, Delivery::Note).await;
+        let waiting = session.clone();
+        let woken = tokio::spawn(async move { ids(&waiting.completions("model").await.expect("completions")) });
+        let task = end_of(&world, &session, Delivery::Task).await;
+        assert_eq!(woken.await.expect("the consumer"), [task], "only what was to wake it");
+        let reach = Reach { queue: true, wake: false };
+        assert_eq!(ids(&session.lease_pushed("model", reach).await.expect("a lease")), [note, task]);
+    });
+}
+
+/// Covers: G14
+#[test]
+fn g14_poll_is_never_pushed_and_stays_pending_for_reads() {
+    in_world("g14-poll", async |world: World| {
+        let session = world.session().await;
+        let poll = end_of(&world, &session, Delivery::Poll).await;
+        let waiting = session.clone();
+        let woken = tokio::spawn(async move { ids(&waiting.completions("model").await.expect("completions")) });
+        let task = end_of(&world, &session, Delivery::Task).await;
+        assert_eq!(woken.await.expect("the consumer"), [task]);
+        let reach = Reach { queue: true, wake: true };
+        assert_eq!(ids(&session.lease_pushed("model", reach).await.expect("a lease")), [task]);
+        assert_eq!(session.pending("model").await.expect("pending").len(), 2);
+        assert_eq!(ids(&session.lease("model").await.expect("a lease")), [poll, task], "who asks is told");
+        assert_eq!(session.commit("model", &poll, Via::Read).await.expect("a commit"), Told::Now);
+        // The records hold it, so it means the same to a program that did not start the command.
+        let other = outlast::Runtime::open(config(&world.state_dir)).expect("a runtime");
+        let seen = other.open_session(session.id()).await.expect("the session");
+        let pending = seen.pending("human").await.expect("pending");
+        assert_eq!(
+            pending.iter().map(|one| one.snapshot.delivery).collect::<Vec<_>>(),
+            [Delivery::Poll, Delivery::Task]
+        );
+    });
+}
+
+/// Covers: G5
+#[test]
+fn g5_each_host_is_handed_what_it_can_receive() {
+    in_world("g5", async |world: World| {
+        let session = world.session().await;
+        let mut all = Vec::new();
+        for form in [Delivery::Task, Delivery::Note, Delivery::Poll] {
+            all.push(end_of(&world, &session, form).await);
+        }
+        for (queue, wake, handed_over) in
+            [(true, true, &all[..2]), (true, false, &all[..2]), (false, true, &[]), (false, false, &[])]
+        {
+            let guards = session.lease_pushed("model", Reach { queue, wake }).await.expect("a lease");
+            assert_eq!(ids(&guards), handed_over, "queue {queue}, wake {wake}");
+            drop(guards);
+            assert_eq!(session.pending("model").await.expect("pending").len(), 3, "elsewhere it stays pending");
+        }
+    });
+}
+
+/// Covers: G10, G14, T2
+#[test]
+fn g10_all_ends_are_one_line_and_told_once() {
+    in_world("g10", async |world: World| {
+        let (session, other) = (world.session().await, world.session().await);
+        assert!(session.note("model").await.expect("a note").is_none());
+        let all = [end_of(&world, &session, Delivery::Task).await, end_of(&world, &session, Delivery::Note).await];
+        let elsewhere = end_of(&world, &other, Delivery::Note).await;
+        let polled = end_of(&world, &session, Delivery::Poll).await;
+        // One that was not shown, because its reader went away, is offered again.
+        drop(session.note("model").await.expect("a note").expect("two ends"));
+        let note = session.note("model").await.expect("a note").expect("two ends");
+        assert!(session.note("model").await.expect("a note").is_none(), "it is being told");
+        let text = note.text();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(all.iter().all(|id| text.contains(&id.to_string())), "{text}");
+        assert!(![elsewhere, polled].iter().any(|id| text.contains(&id.to_string())), "{text}");
+        assert!(text.contains("exit code 0 (ok)") && !text.contains("true"), "{text}");
+        assert_eq!(note.completions().map(|one| one.snapshot.id).collect::<Vec<_>>(), all);
+        note.commit().await.expect("a commit");
+        assert!(session.note("model").await.expect("a note").is_none(), "drained twice: empty");
+        assert_eq!(ways(&session).await, all.map(|id| (id, "note".to_owned())));
+        // Nobody else was told: not another consumer, not another session, not who asks for what is never pushed.
+        assert_eq!(session.note("human").await.expect("a note").expect("two ends").completions().count(), 2);
+        let theirs = other.note("model").await.expect("a note").expect("one end");
+        assert!(theirs.text().contains(&elsewhere.to_string()), "{}", theirs.text());
+        assert_eq!(ids(&session.lease("model").await.expect("a lease")), [polled]);
     });
 }
 

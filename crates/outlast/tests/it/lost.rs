@@ -89,7 +89,7 @@ fn l1_all_watchers_killed_is_lost_and_said_once() {
         assert_eq!(report.lost.iter().map(|one| one.id).collect::<Vec<_>>(), [gone], "{report:?}");
         let old =
             other.open_session(&id).await.expect("a look").get(&gone).await.expect("a look").expect("the command");
-        assert_eq!(report.trust.as_deref(), Some("untrusted"));
+        assert_eq!(report.trust, Some(outlast::Trust::Untrusted));
         let verdict = record(old.session(), &old, "verdict.json");
         assert_eq!(verdict["report"].as_str(), report.report.as_deref());
         assert_eq!(verdict["reconciled_by"], next.id().to_string());

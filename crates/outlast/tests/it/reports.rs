@@ -1,18 +1,18 @@
 //! The report of lost work: how far it is believed, and what becomes of it when it cannot be written.
 
 use outlast::core::id::{CommandId, SessionId};
-use outlast::{Outcome, Predecessor, ReconcileReport, Session, SessionOptions};
+use outlast::{Origin, Outcome, Predecessor, ReconcileReport, Session, SessionOptions, Trust};
 
 use crate::lost::kill_watchers;
 use crate::world::{World, config, in_world, nothing_left};
 
-/// Loses commands of this trust: a session of the context, and their ids.
-async fn lose(world: &World, context: &str, trusts: &[&str]) -> (SessionId, Vec<CommandId>) {
+/// Loses commands that these asked for: a session of the context, and their ids.
+async fn lose(world: &World, context: &str, origins: &[Origin]) -> (SessionId, Vec<CommandId>) {
     let options = SessionOptions { context: context.into(), ..SessionOptions::default() };
     let session = world.runtime.create_session(options).await.expect("a session");
     let mut ids = Vec::new();
-    for trust in trusts {
-        let request = outlast::RunRequest { trust: (*trust).to_owned(), ..world.shell("exec sleep 300") };
+    for origin in origins {
+        let request = outlast::RunRequest { provenance: (*origin).into(), ..world.shell("exec sleep 300") };
         let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
         ids.push(*demotion.command.id());
     }
@@ -35,21 +35,21 @@ fn named(report: &ReconcileReport) -> Vec<CommandId> {
 #[test]
 fn l8_a_report_is_believed_as_far_as_the_least_of_its_work() {
     in_world("l8", async |world: World| {
-        let rows: [(&[&str], bool, &str); 4] = [
-            (&["trusted", "trusted"], true, "trusted"),
-            (&["trusted", "untrusted"], true, "untrusted"),
-            (&["untrusted", "trusted"], true, "untrusted"),
-            (&["trusted", "trusted"], false, "untrusted"),
+        let rows: [(&[Origin], bool, Trust); 4] = [
+            (&[Origin::User, Origin::System], true, Trust::Trusted),
+            (&[Origin::User, Origin::Event], true, Trust::Untrusted),
+            (&[Origin::Event, Origin::User], true, Trust::Untrusted),
+            (&[Origin::User, Origin::User], false, Trust::Untrusted),
         ];
-        for (round, (trusts, request_is_there, trust)) in rows.into_iter().enumerate() {
+        for (round, (origins, request_is_there, trust)) in rows.into_iter().enumerate() {
             let context = format!("project {round}");
-            let (session, ids) = lose(&world, &context, trusts).await;
+            let (session, ids) = lose(&world, &context, origins).await;
             let work = world.state_dir.join(format!("sessions/{session}/work"));
             if !request_is_there {
                 std::fs::remove_file(work.join(format!("{}/request.json", ids[0]))).expect("a record");
             }
             let (next, report) = resume(&world, &context).await;
-            assert_eq!((named(&report), report.trust.as_deref()), (ids, Some(trust)), "{trusts:?}");
+            assert_eq!((named(&report), report.trust), (ids, Some(trust)), "{origins:?}");
             drop(next);
         }
         nothing_left(&world.state_dir).await;
@@ -60,7 +60,7 @@ fn l8_a_report_is_believed_as_far_as_the_least_of_its_work() {
 #[test]
 fn l4_what_cannot_be_recorded_is_not_reported() {
     in_world("l4", async |world: World| {
-        let (session, ids) = lose(&world, "project", &["trusted", "trusted"]).await;
+        let (session, ids) = lose(&world, "project", &[Origin::User, Origin::User]).await;
         let work = world.state_dir.join(format!("sessions/{session}/work"));
         let blocked: Vec<_> = ids.iter().map(|id| NoVerdict::of(&work.join(id.to_string()))).collect();
         let (next, report) = resume(&world, "project").await;

@@ -110,3 +110,41 @@ fn e7_conditions() {
         assert_eq!(late.end, WaitEnd::Met);
     });
 }
+
+/// Covers: E7
+#[test]
+fn e7_a_port_counts_while_somebody_listens_and_the_command_lives() {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+    in_world("e7-port", async |world: World| {
+        let session = world.session().await;
+        let any = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0);
+        let listener = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        bind(&listener, &any).expect("a port");
+        let own = getsockname(&listener).expect("a name");
+        let port = std::net::SocketAddrV4::try_from(own).expect("an address of IPv4").port();
+        let until = |time: Duration| WaitOptions { until: Until::Port(port), ..bound(time) };
+        let lasting = start(&world, &session, "exec sleep 300").await;
+        let early = session.wait(std::slice::from_ref(&lasting), until(Duration::from_millis(300))).await;
+        assert_eq!(early.expect("a wait").end, WaitEnd::Bound, "the port is taken, and nobody listens");
+        let (waiting, waited) = (session.clone(), lasting.clone());
+        let options = until(Duration::from_secs(20));
+        let opened = tokio::spawn(async move { waiting.wait(&[waited], options).await.expect("a wait") });
+        listen(&listener, 8).expect("it listens");
+        let opened = opened.await.expect("the wait");
+        assert_eq!((opened.end, opened.commands[0].snapshot.phase), (WaitEnd::Met, Phase::Running));
+        let listener = std::net::TcpListener::from(listener);
+        listener.set_nonblocking(true).expect("a setting");
+        let nobody = listener.accept().expect_err("the wait must not connect");
+        assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+        // A command that is over has no port, whoever else has it; one that left a server has.
+        let over = start(&world, &session, "exit 7").await;
+        session.wait(std::slice::from_ref(&over), bound(Duration::from_secs(20))).await.expect("a wait");
+        let late = session.wait(&[over], until(Duration::from_secs(20))).await.expect("a wait");
+        assert_eq!((late.end, late.commands[0].snapshot.exit_code), (WaitEnd::EndedBefore, Some(7)));
+        let daemon = start(&world, &session, "sleep 300 >/dev/null 2>&1 &").await;
+        session.wait(std::slice::from_ref(&daemon), bound(Duration::from_secs(20))).await.expect("a wait");
+        let left = session.wait(&[daemon], until(Duration::from_secs(20))).await.expect("a wait");
+        assert_eq!((left.end, left.commands[0].snapshot.phase), (WaitEnd::Met, Phase::Ended));
+        session.end("human", outlast::END_BOUND, false).await.expect("an end");
+    });
+}

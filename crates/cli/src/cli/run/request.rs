@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use outlast::RunRequest;
+use outlast_core::origin::Origin;
 use outlast_core::request::{Limits, LogCap, Stdin};
 
 use super::{RunArgs, usage};
@@ -36,7 +37,8 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
     request.label.clone_from(&args.label);
     request.consumer = context.consumer(args.consumer.as_deref())?;
     // A person in front of it is known; whoever else may have asked for it is not.
-    request.trust = if config.terminal { "trusted" } else { "untrusted" }.to_owned();
+    request.provenance = if config.terminal { Origin::User } else { Origin::Event }.into();
+    request.delivery = args.delivery.into();
     request.follow = !args.json && !args.background;
     Ok(request)
 }
