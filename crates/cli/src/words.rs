@@ -6,7 +6,7 @@ mod news;
 mod table;
 
 pub use news::{completions, end_report, resumed};
-pub use status::{ended_inline, moved, status, stopped, waited};
+pub use status::{ended_inline, joined, moved, status, stopped, waited};
 pub use table::{commands, sessions, trace};
 
 use outlast::Snapshot;

@@ -11,6 +11,7 @@ pub mod names;
 pub mod units;
 pub mod ending;
 pub mod request;
+pub mod joining;
 pub mod record;
 pub mod wire;
 pub mod lifecycle;

@@ -7,6 +7,7 @@ use outlast_core::id::EventId;
 use outlast_core::record::{ProcessMark, SessionRecord};
 use outlast_core::request::Inherited;
 use outlast_host::cgroup::{self, CgroupParent};
+use outlast_host::frame::Channel;
 use outlast_host::store::session::SessionDir;
 use outlast_host::{clock, mark};
 use rustix::fs::{Mode, OFlags};
@@ -48,6 +49,14 @@ impl Context {
     pub fn anchor(&self) -> Option<&ProcessMark> {
         self.record().and_then(|record| record.anchor.as_ref())
     }
+}
+
+/// A start that a supervisor is given to serve.
+pub struct Work {
+    /// The channel to its caller.
+    pub channel: Channel,
+    /// Which command of its key it is; none where nobody may join it.
+    pub generation: Option<u32>,
 }
 
 /// This process, as it is recorded.

@@ -65,7 +65,7 @@ enum Verb {
 }
 
 /// Verbs and options that are known and shown in no help.
-const HIDDEN: [&str; 8] = ["man", "mcp", "hook", "receipt", "bind", "pty", "join", "unique"];
+const HIDDEN: [&str; 6] = ["man", "mcp", "hook", "receipt", "bind", "pty"];
 
 /// File descriptors that must be free for a call to be answered.
 const DESCRIPTORS: usize = 16;
@@ -219,7 +219,7 @@ mod tests {
         for verb in cli.get_subcommands().filter(|verb| !verb.is_hide_set()) {
             text.push_str(&verb.clone().render_help().to_string());
         }
-        for word in ["mcp", "hook", "receipt", "--pty", "--join", "--unique", "port:", "bind"] {
+        for word in ["mcp", "hook", "receipt", "--pty", "port:", "bind"] {
             assert!(!text.contains(word), "{word} is in the help");
         }
     }

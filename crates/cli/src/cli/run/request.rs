@@ -38,6 +38,7 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
     // A person in front of it is known; whoever else may have asked for it is not.
     request.trust = if config.terminal { "trusted" } else { "untrusted" }.to_owned();
     request.follow = !args.json && !args.background;
+    request.join = args.join && !args.unique;
     Ok(request)
 }
 
