@@ -36,6 +36,15 @@ impl TryFrom<String> for JoinKey {
     }
 }
 
+/// By what a command can be joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joinable {
+    /// What is identical in what joins it.
+    pub key: JoinKey,
+    /// Which command of this key it is within its session, counted from 1.
+    pub generation: u32,
+}
+
 impl JoinKey {
     /// The key of a request: of everything that decides what runs and how it may end.
     ///

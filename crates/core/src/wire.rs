@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Alias, CommandId};
-use crate::joining::JoinKey;
+use crate::joining::{JoinKey, Joinable};
 use crate::record::{ClosedRecord, ExitRecord, OutputState, Phase, ProcessMark, Survivor};
 use crate::request::Request;
 
@@ -375,9 +375,9 @@ pub enum ToOwnKeeper {
 pub enum FromOwnKeeper {
     /// Serve the channel that rides on this frame.
     Assign {
-        /// Which command of its key it is; none where nobody may join it.
+        /// By what it can be joined; none where nobody may.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        generation: Option<u32>,
+        joinable: Option<Joinable>,
     },
     /// Take the channel that rides on this frame as another caller of the command, or answer `NotJoined`.
     Join(JoinOffer),

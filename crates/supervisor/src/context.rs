@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use outlast_core::id::EventId;
+use outlast_core::joining::Joinable;
 use outlast_core::record::{ProcessMark, SessionRecord};
 use outlast_core::request::Inherited;
 use outlast_host::cgroup::{self, CgroupParent};
@@ -55,8 +56,8 @@ impl Context {
 pub struct Work {
     /// The channel to its caller.
     pub channel: Channel,
-    /// Which command of its key it is; none where nobody may join it.
-    pub generation: Option<u32>,
+    /// By what the command can be joined; none where nobody may.
+    pub joinable: Option<Joinable>,
 }
 
 /// This process, as it is recorded.

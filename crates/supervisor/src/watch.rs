@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use outlast_core::ending::{BY_SESSION_END, Fact};
+use outlast_core::joining::Joinable;
 use outlast_core::lifecycle::{Action, Cause, Event, Life, Stage};
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{Lifetime, OsText, Request};
@@ -100,7 +101,7 @@ impl Post {
         loop {
             while let Some(message) = self.next_from_keeper() {
                 match message {
-                    (FromOwnKeeper::Assign { generation }, Some(channel)) => return Some(Work { channel, generation }),
+                    (FromOwnKeeper::Assign { joinable }, Some(channel)) => return Some(Work { channel, joinable }),
                     // The command that it was to join is over.
                     (FromOwnKeeper::Join(offer), Some(channel)) => {
                         self.tell_keeper(&ToOwnKeeper::NotJoined(offer), Some(channel.into_fd()));
@@ -188,8 +189,8 @@ pub struct Watch<'a> {
     callers: Vec<Caller>,
     /// Clients that join it and whose request is still due.
     joining: Vec<u32>,
-    /// Which command of its key it is; none where nobody may join it.
-    generation: Option<u32>,
+    /// By what it can be joined; none where nobody may.
+    joinable: Option<Joinable>,
     /// What was held of the output, where that was stored for callers beyond those who get it.
     raw: Option<Vec<(Stream, Vec<u8>)>>,
     exit: Option<ExitRecord>,

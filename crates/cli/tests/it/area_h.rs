@@ -101,3 +101,18 @@ fn h7_a_stop_that_others_would_notice_needs_force() {
         call.wait().exits(143).json().ends("stopped", 143);
     }
 }
+
+#[test]
+fn h2_what_outlived_its_keeper_is_joined_all_the_same() {
+    let world = world();
+    let id = world.bg(&["--join", "-c", &format!("echo $PPID $$ >family; {GATED}")]);
+    let (_, _, keeper) = family(&world, "family");
+    proc::signal(keeper, Signal::KILL);
+    assert!(proc::wait_gone(keeper, AT_ONCE));
+    let words = ["run", "-b", "--json", "--join", "-c", &format!("echo $PPID $$ >family; {GATED}")];
+    let told = world.outlast(&words).ok().json();
+    assert!(told.bool("/joined") && told.str("/id") == id, "{told:?}");
+    open_gate(&world);
+    world.wait(&id).ends("exited", 3);
+    assert_eq!(starts(&world), 1);
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast_core::ending::Fact;
 use outlast_core::id::CommandId;
-use outlast_core::joining::JoinKey;
+use outlast_core::joining::{JoinKey, Joinable};
 use outlast_core::record::ExitRecord;
 use outlast_core::wire::{FromOwnKeeper, FromSupervisor, JoinOffer, Joining, Refusal, ToOwnKeeper, ToSupervisor};
 use outlast_host::clock;
@@ -156,16 +156,16 @@ impl Keeper {
             let _ = launch.channel.send_json(&refused);
             return None;
         }
-        let generation = launch.join.map(|join| {
-            let count = self.generations.entry(join.key).or_default();
-            *count += 1;
-            *count
+        let joinable = launch.join.map(|join| {
+            let generation = self.generations.entry(join.key).or_default();
+            *generation += 1;
+            Joinable { key: join.key, generation: *generation }
         });
         let spare = self.charges.values_mut().find(|charge| charge.is_spare());
-        let Some(spare) = spare else { return self.fork_charge(Some((launch, generation))) };
-        (spare.assigned, spare.id, spare.key) = (true, Some(launch.id), launch.join.map(|join| join.key));
+        let Some(spare) = spare else { return self.fork_charge(Some((launch, joinable))) };
+        (spare.assigned, spare.id, spare.key) = (true, Some(launch.id), joinable.map(|joinable| joinable.key));
         crash::point("keeper.assigning");
-        let sent = spare.link.send_json_with(&FromOwnKeeper::Assign { generation }, vec![launch.channel.into_fd()]);
+        let sent = spare.link.send_json_with(&FromOwnKeeper::Assign { joinable }, vec![launch.channel.into_fd()]);
         if sent.is_err() {
             // Dead: the channel closed with it, and the caller starts again.
             spare.dismissed = true;
@@ -237,19 +237,19 @@ impl Keeper {
         self.fork_charge(None)
     }
 
-    fn fork_charge(&mut self, first: Option<(Launch, Option<u32>)>) -> Option<Child> {
+    fn fork_charge(&mut self, first: Option<(Launch, Option<Joinable>)>) -> Option<Child> {
         let pair = Channel::pair().map_err(|error| error.to_string());
         let forked = pair.and_then(|pair| Ok((pair, fork::fork().map_err(|error| error.to_string())?)));
         match forked {
             Ok(((_, theirs), Forked::Child)) => {
-                let work = first.map(|(launch, generation)| Work { channel: launch.channel, generation });
+                let work = first.map(|(launch, joinable)| Work { channel: launch.channel, joinable });
                 Some((theirs, work))
             }
             Ok(((ours, _), Forked::Parent { pid, pidfd: _ })) => {
                 crash::point("keeper.forked");
                 let id = first.as_ref().map(|(launch, _)| launch.id);
                 let mut charge = Charge::new(ours, pid, true, id.is_some(), id);
-                charge.key = first.and_then(|(launch, _)| launch.join).map(|join| join.key);
+                charge.key = first.and_then(|(_, joinable)| joinable).map(|joinable| joinable.key);
                 self.take_charge(charge);
                 None
             }
@@ -392,7 +392,14 @@ impl Keeper {
                 continue;
             }
             let pid = command.lease_mark().ok().flatten().map_or(0, |mark| mark.pid);
-            self.take_charge(Charge::new(link, pid, false, true, Some(id)));
+            let mut charge = Charge::new(link, pid, false, true, Some(id));
+            // One whose status cannot be read is joined no more.
+            if let Some(joinable) = command.status().ok().flatten().and_then(|status| status.record.joinable) {
+                charge.key = Some(joinable.key);
+                let generation = self.generations.entry(joinable.key).or_default();
+                *generation = joinable.generation.max(*generation);
+            }
+            self.take_charge(charge);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The beginning of a command: the request is read, refused or accepted, and the leader started.
 
 use outlast_core::ending::End;
+use outlast_core::joining::Joinable;
 use outlast_core::lifecycle::Life;
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{OsText, Request, to_hex};
@@ -26,7 +27,7 @@ use crate::records::{self, Unpublished};
 
 /// Serves a start up to a running leader; none where nothing was started.
 pub fn begin<'a>(post: &'a mut Post, work: Work) -> Option<Watch<'a>> {
-    let Work { channel, generation } = work;
+    let Work { channel, joinable } = work;
     let mut clients = Clients::default();
     let caller = clients.add(&post.poll, channel)?;
     let Some(request) = read_request(&mut clients, caller) else {
@@ -34,10 +35,11 @@ pub fn begin<'a>(post: &'a mut Post, work: Work) -> Option<Watch<'a>> {
         return None;
     };
     crash::point("supervisor.accepting");
+    let generation = joinable.map(|joinable| joinable.generation);
     clients.say(caller, &FromSupervisor::Accepted { supervisor: post.me.clone(), joined: None, generation });
     crash::point("supervisor.accepted");
     match start(post, &request) {
-        Ok(started) => Some(watch(post, request, clients, Joinable { caller, generation }, started)),
+        Ok(started) => Some(watch(post, request, clients, First { caller, joinable }, started)),
         Err(answer) => {
             clients.say(caller, &answer);
             part(post, clients, caller);
@@ -167,13 +169,13 @@ const NAMES: [(Errno, &str); 20] = [
     (Errno::LIBBAD, "ELIBBAD"),
 ];
 
-/// The first caller, and whether others may join it.
-struct Joinable {
+/// The first caller, and by what others can join it.
+struct First {
     caller: u32,
-    generation: Option<u32>,
+    joinable: Option<Joinable>,
 }
 
-fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, first: Joinable, started: Started) -> Watch<'a> {
+fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, first: First, started: Started) -> Watch<'a> {
     let Started { born, program, unpublished, at, at_ms, limits_left } = started;
     let leader = leader_mark(&born.leader, &post.me);
     let stdin = born.stdin.map(|fd| Stdin { fd, queue: Default::default(), close_when_empty: false, watched: false });
@@ -190,7 +192,7 @@ fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, first: Join
         clients,
         callers: vec![Caller::new(first.caller, &request, at)],
         joining: Vec::new(),
-        generation: first.generation,
+        joinable: first.joinable,
         raw: None,
         exit: None,
         told: false,

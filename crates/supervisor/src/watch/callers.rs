@@ -104,7 +104,7 @@ impl Watch<'_> {
         let accepted = FromSupervisor::Accepted {
             supervisor: self.post.me.clone(),
             joined: Some(self.request.id),
-            generation: self.generation,
+            generation: self.joinable.map(|joinable| joinable.generation),
         };
         self.clients.say(number, &accepted);
         self.say_started(number);

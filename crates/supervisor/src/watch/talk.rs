@@ -324,6 +324,8 @@ impl Watch<'_> {
             let unwritten = self.records.is_none().then(|| Box::new(exit.clone()));
             self.post.tell_keeper(&ToOwnKeeper::Recorded { exit: unwritten }, None);
         }
+        // What it said right behind its first message may be here already.
+        self.hear_keeper();
     }
 }
 

@@ -207,6 +207,7 @@ impl Watch<'_> {
             capturing,
             limits_kept_by: self.limits_kept_by(),
             errors: self.all_errors(),
+            joinable: self.joinable,
         }
     }
 
