@@ -183,6 +183,7 @@ impl Keeper {
         let Some((charge, with)) = found.and_then(|charge| charge.id.map(|with| (charge, with))) else {
             return Some(launch);
         };
+        crash::point("keeper.joining");
         let offer = FromOwnKeeper::Join(JoinOffer { id: launch.id, join, with });
         if charge.link.send_json_with(&offer, vec![launch.channel.into_fd()]).is_err() {
             // Dead: the channel closed with it, and the caller starts again.
