@@ -120,6 +120,9 @@ fn of_runtime(error: &Error) -> String {
             };
             if shown.is_empty() { reason.clone() } else { format!("{reason}; running: {}{more}", shown.join(", ")) }
         }
+        Error::OthersWait { id, others } => {
+            format!("{others} others wait for {id}, so it was not stopped; --force stops it for all of them")
+        }
         error if error.kind() == ErrorKind::Unknown => format!("unknown: {error}"),
         error => error.to_string(),
     }

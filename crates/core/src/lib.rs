@@ -14,6 +14,7 @@ pub mod origin;
 pub mod lanes;
 pub mod request;
 pub mod push;
+pub mod joining;
 pub mod record;
 pub mod wire;
 pub mod lifecycle;

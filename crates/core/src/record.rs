@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ending::End;
 use crate::id::{Alias, CommandId, SessionId};
+use crate::joining::Joinable;
 use crate::origin::Trust;
 use crate::request::{Delivery, LogCap, OsText, Request, Survivors, from_hex};
 
@@ -210,6 +211,9 @@ pub struct StatusRecord {
     /// Record errors so far.
     #[serde(default)]
     pub errors: Vec<String>,
+    /// By what it can be joined, for the next keeper; none where it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joinable: Option<Joinable>,
 }
 
 /// A process that outlived the leader.

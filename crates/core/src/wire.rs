@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Alias, CommandId};
+use crate::joining::{JoinKey, Joinable};
 use crate::record::{ClosedRecord, ExitRecord, OutputState, Phase, ProcessMark, Survivor};
 use crate::request::Request;
 
@@ -14,6 +15,15 @@ use crate::request::Request;
 pub const KEEPER_NAME: &str = "outlast-keeper";
 /// The name of a supervisor (comm).
 pub const SUPERVISOR_NAME: &str = "outlast-super";
+
+/// A start that an identical command may take the place of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joining {
+    /// What makes it identical to another.
+    pub key: JoinKey,
+    /// Whether it is a background start, which does not join what has ended.
+    pub background: bool,
+}
 
 /// A front end to the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +39,9 @@ pub enum ToKeeper {
     Start {
         /// The command, so that a refusal can name what runs.
         id: CommandId,
+        /// Asked to join; none for a command of its own, which nobody joins.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        join: Option<Joining>,
     },
     /// Tell what became of a command whose supervisor vanished, once its record is finished.
     Fate {
@@ -90,7 +103,7 @@ pub enum FromKeeper {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum ToSupervisor {
-    /// Run this. Only on the channel that the keeper handed over.
+    /// Run this, or wait for the identical command that runs. Only on the channel that the keeper handed over.
     Start {
         /// What to run.
         request: Box<Request>,
@@ -99,7 +112,7 @@ pub enum ToSupervisor {
     Demote,
     /// The end was shown to the caller: forget it if it was never demoted. Answered by `Heard`.
     Told,
-    /// Stop the whole tree. Answered by `Stopped` when it is verified or the bound is over.
+    /// Stop the whole tree. Answered by `Stopped` when it is verified or the bound is over, or by `NotStopped`.
     Stop {
         /// The consumer who asks, or a `BY_` word.
         by: String,
@@ -107,6 +120,9 @@ pub enum ToSupervisor {
         grace_ms: Option<u64>,
         /// The first signal in place of TERM.
         signal: Option<i32>,
+        /// Also when callers other than the one who asks wait for the command.
+        #[serde(default)]
+        force: bool,
     },
     /// Send one signal to the command's group; not a stop.
     Signal {
@@ -228,6 +244,12 @@ pub enum FromSupervisor {
     Accepted {
         /// The supervisor.
         supervisor: ProcessMark,
+        /// The command that runs already and that this start joined.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        joined: Option<CommandId>,
+        /// Which command of its key it is, counted from 1; none where joining was not asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        generation: Option<u32>,
     },
     /// The start was refused; nothing runs.
     Refused {
@@ -289,6 +311,11 @@ pub enum FromSupervisor {
     Status(Box<LiveStatus>),
     /// The answer to `Stop`.
     Stopped(StopReport),
+    /// The other answer to `Stop`: nothing was done, because others wait for the command.
+    NotStopped {
+        /// How many, without the one who asks.
+        others: u32,
+    },
     /// The answer to `Signal` and `InputDone`. One to `InputDone` may come before the question, when the
     /// command ended right after it read.
     Delivered {
@@ -300,6 +327,17 @@ pub enum FromSupervisor {
         /// What there is to say.
         text: String,
     },
+}
+
+/// A start that is handed to the supervisor of an identical command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinOffer {
+    /// The id that it has if it is started after all.
+    pub id: CommandId,
+    /// What it asked for.
+    pub join: Joining,
+    /// The command that it may join.
+    pub with: CommandId,
 }
 
 /// A supervisor to its keeper, on their private socket.
@@ -327,6 +365,8 @@ pub enum ToOwnKeeper {
     Told,
     /// The command is over and forgotten: this supervisor can take another.
     Spare,
+    /// The start was not joined: the command is over, or about to be. Its channel rides on this frame.
+    NotJoined(JoinOffer),
 }
 
 /// The keeper to one of its supervisors.
@@ -334,7 +374,13 @@ pub enum ToOwnKeeper {
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum FromOwnKeeper {
     /// Serve the channel that rides on this frame.
-    Assign,
+    Assign {
+        /// By what it can be joined; none where nobody may.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        joinable: Option<Joinable>,
+    },
+    /// Take the channel that rides on this frame as another caller of the command, or answer `NotJoined`.
+    Join(JoinOffer),
     /// Stop the command for this reason: a `BY_` word or a consumer.
     Stop {
         /// Who asks.

@@ -33,6 +33,8 @@ pub const POINTS: &[&str] = &[
     "keeper.listening",
     "keeper.assigning",
     "keeper.forked",
+    "keeper.joining",
+    "supervisor.joining",
     "supervisor.accepting",
     "supervisor.accepted",
     "supervisor.begun",

@@ -103,6 +103,14 @@ pub enum Error {
     /// Records cannot be made and the call needs them.
     #[error("{0}")]
     NoRecords(String),
+    /// A stop that would end the command for others who wait for it, and that was not forced; nothing was done.
+    #[error("{others} others wait for {id}, so it was not stopped; with force it is stopped for all of them")]
+    OthersWait {
+        /// The command.
+        id: CommandId,
+        /// How many, without the one who asked.
+        others: u32,
+    },
     /// Refused by a rule; the text says which.
     #[error("{0}")]
     Refused(String),
@@ -166,6 +174,7 @@ impl Error {
             | Error::Owned { .. }
             | Error::Cap { .. }
             | Error::NoRecords(_)
+            | Error::OthersWait { .. }
             | Error::Refused(_) => ErrorKind::Refused,
             Error::Cancelled => ErrorKind::Cancelled,
             Error::DemotedUnasked { .. }

@@ -26,6 +26,8 @@ pub struct Finished {
     pub gap: Option<Gap>,
     /// The log, where there are records.
     pub log: Option<PathBuf>,
+    /// Whether its caller joined it when it was there already.
+    pub joined: bool,
     /// Why it was not demoted when it should have been: no records could be made.
     pub not_demoted: Option<String>,
     /// Head and tail of each stream, for a reply in text.
@@ -42,6 +44,7 @@ impl Finished {
             truncated: false,
             gap: exit.output.gap,
             log: None,
+            joined: false,
             not_demoted: None,
             excerpts: Vec::new(),
             exit,

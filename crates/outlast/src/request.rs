@@ -63,12 +63,18 @@ pub struct RunRequest {
     pub can_be_told: bool,
     /// Whether the caller wants the output as it comes, as [`RunEvent::Output`](crate::RunEvent::Output).
     pub follow: bool,
+    /// Whether it joins an identical command of the session that runs, or that ended and whose callers were not
+    /// all told yet, in place of starting another; and whether others may join it. Only commands that were
+    /// started with this are joined. Identical are the same arguments, directory, environment, limits, trust and
+    /// whatever else decides what runs and how it may end: not the grace, the label, the consumer and `follow`.
+    /// Every caller waits for its own grace. Without records on disk nothing is joined.
+    pub join: bool,
 }
 
 impl RunRequest {
     /// This command line in this directory with this environment, everything else at its default: no
     /// grace, no limits, merged streams, no input, consumer `model`, asked for by nobody who is known (an event, which is
-    /// not trusted), not followed.
+    /// not trusted), not followed, not joined.
     pub fn new(
         argv: impl IntoIterator<Item = impl Into<OsString>>,
         cwd: impl Into<PathBuf>,
@@ -95,6 +101,7 @@ impl RunRequest {
             turn: None,
             can_be_told: true,
             follow: false,
+            join: false,
         }
     }
 

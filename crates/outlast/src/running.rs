@@ -20,6 +20,7 @@ use crate::link;
 use crate::output::{Piece, Stream};
 use crate::read::Reading;
 use crate::session::Session;
+use crate::stopping::StopOptions;
 use crate::vanished;
 
 /// What a demotion says.
@@ -35,6 +36,8 @@ pub struct Demotion {
     pub by: DemotedBy,
     /// Record errors so far.
     pub errors: Vec<String>,
+    /// Whether its caller joined it when it was there already.
+    pub joined: bool,
 }
 
 /// What happens to a command in the foreground.
@@ -76,7 +79,7 @@ pub enum RunEvent {
 }
 
 /// A command in the foreground. Dropping it is a caller that goes away: the channel closes, and by that
-/// the supervisor knows that the command is demoted.
+/// the supervisor knows that the command is demoted, unless other callers joined it and still wait.
 pub struct Running {
     session: Session,
     request: Request,
@@ -92,7 +95,8 @@ pub struct Running {
     last: Option<RunEvent>,
     not_demoted: Option<String>,
     over: bool,
-    /// Whether its supervisor went away without a word, so that nobody hears that the end was shown.
+    /// Whether nobody has to hear that the end was shown, because it is told from the records: its supervisor
+    /// went away without a word, or it was in the background although this caller waited.
     unheard: bool,
 }
 
@@ -106,7 +110,8 @@ struct Records {
 }
 
 impl Running {
-    pub(crate) fn new(session: Session, request: Request, launched: Launched) -> Running {
+    pub(crate) fn new(session: Session, mut request: Request, launched: Launched) -> Running {
+        request.id = launched.joined.unwrap_or(request.id);
         Running {
             session,
             request,
@@ -124,9 +129,20 @@ impl Running {
         }
     }
 
-    /// The command's id.
+    /// The command's id; that of the command that was joined, where one was.
     pub fn id(&self) -> &CommandId {
         &self.request.id
+    }
+
+    /// Whether an identical command was there already and was joined.
+    pub fn joined(&self) -> bool {
+        self.launched.joined.is_some()
+    }
+
+    /// How many commands the keeper has started of identical requests, this one included, so it counts from 1.
+    /// None where joining was not asked for.
+    pub fn generation(&self) -> Option<u32> {
+        self.launched.generation
     }
 
     /// Its session.
@@ -214,10 +230,15 @@ impl Running {
         self.launched.channel.send(&ToSupervisor::Signal { signal }).await
     }
 
-    /// Stops the command; `Ended` follows as an event.
+    /// Stops the command; `Ended` follows as an event. Where other callers wait for it nothing is done, and
+    /// [`Running::next`] fails with [`Error::OthersWait`]; this caller still waits then.
     pub async fn stop(&mut self, by: &str) -> Result<()> {
-        let stop = ToSupervisor::Stop { by: by.to_owned(), grace_ms: None, signal: None };
-        self.launched.channel.send(&stop).await
+        self.stop_with(StopOptions::by(by)).await
+    }
+
+    /// As [`Running::stop`], with a grace, a signal, or by force: then for all who wait for it.
+    pub async fn stop_with(&mut self, options: StopOptions) -> Result<()> {
+        self.launched.channel.send(&options.message()).await
     }
 
     /// Writes bytes into its standard input, where that is open. `InputTaken` follows as an event once the
@@ -294,14 +315,19 @@ impl Running {
                 if let Some(leader) = self.pidfd.take() {
                     self.session.keep_leader(self.request.id, leader);
                 }
-                self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors }));
+                let joined = self.joined();
+                self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined }));
             }
             FromSupervisor::Delivered { refused } => self.events.push_back(RunEvent::InputTaken { refused }),
             FromSupervisor::NotDemoted { reason } => {
                 self.not_demoted = Some(reason.clone());
                 self.events.push_back(RunEvent::NotDemoted { reason });
             }
-            FromSupervisor::Ended { exit, materialised } => self.end(*exit, materialised)?,
+            FromSupervisor::Ended { exit, materialised } => {
+                self.unheard = exit.demoted;
+                self.end(*exit, materialised)?;
+            }
+            FromSupervisor::NotStopped { others } => return Err(Error::OthersWait { id: self.request.id, others }),
             FromSupervisor::Accepted { .. }
             | FromSupervisor::Heard
             | FromSupervisor::CaptureClosed { .. }
@@ -355,6 +381,7 @@ impl Running {
         }
         let mut finished = Finished::of(exit, materialised);
         finished.not_demoted = self.not_demoted.take();
+        finished.joined = self.joined();
         match &mut self.records {
             Some(records) => {
                 records.grow(finished.exit.output)?;

@@ -17,29 +17,12 @@ use crate::request::millis;
 use crate::session::{Session, is_alive};
 use crate::settle::{self, Report, Standing};
 use crate::snapshot::Snapshot;
+use crate::stopping::StopOptions;
 
 /// What a supervisor needs beyond the grace: its bound after KILL, and time to answer.
 const STOP_SLACK: Duration = Duration::from_secs(5);
 /// How long a command may take to read its input before the call returns.
 const INPUT_BOUND: Duration = Duration::from_secs(5);
-
-/// How to stop.
-#[derive(Clone, Debug)]
-pub struct StopOptions {
-    /// The consumer who asks.
-    pub by: String,
-    /// The time between the first signal and KILL; none means the command's own.
-    pub grace: Option<Duration>,
-    /// The first signal in place of TERM.
-    pub signal: Option<i32>,
-}
-
-impl StopOptions {
-    /// A plain stop that this consumer asks for.
-    pub fn by(consumer: impl Into<String>) -> Self {
-        StopOptions { by: consumer.into(), grace: None, signal: None }
-    }
-}
 
 /// What a stop did, verified.
 #[derive(Clone, Debug)]
@@ -62,7 +45,8 @@ pub struct StopOutcome {
 
 impl Command {
     /// Stops the whole tree and answers when that is verified or its bound is over. A command that has
-    /// ended keeps its end; survivors of it are ended. Dropping the future does not take the stop back.
+    /// ended keeps its end; survivors of it are ended. Where several callers wait for it nothing is done without
+    /// [`StopOptions::force`] ([`Error::OthersWait`]). Dropping the future does not take the stop back.
     pub async fn stop(&self, options: StopOptions) -> Result<StopOutcome> {
         check_consumer(&options.by)?;
         let dir = self.dir()?;
@@ -85,8 +69,7 @@ impl Command {
     async fn ask_to_stop(&self, dir: &CommandDir, options: &StopOptions) -> Result<Option<StopOutcome>> {
         let own_grace = understood(dir.request())?.map_or(STOP_GRACE_MS, |record| record.request.stop_grace_ms);
         let grace = options.grace.map_or(own_grace, millis);
-        let question =
-            ToSupervisor::Stop { by: options.by.clone(), grace_ms: options.grace.map(millis), signal: options.signal };
+        let question = options.message();
         let bound = Duration::from_millis(grace).saturating_add(STOP_SLACK);
         let answer = match tokio::time::timeout(bound, probe::ask(dir, &question)).await {
             Ok(answer) => answer?,
@@ -94,6 +77,7 @@ impl Command {
         };
         let report = match answer {
             Some(FromSupervisor::Stopped(report)) => report,
+            Some(FromSupervisor::NotStopped { others }) => return Err(Error::OthersWait { id: self.id, others }),
             Some(FromSupervisor::Note { text }) => return Err(Error::Usage(text)),
             Some(other) => return Err(probe::unexpected("Stop", &other)),
             None => return Ok(None),
@@ -201,8 +185,10 @@ impl Command {
 }
 
 impl Session {
-    /// Stops every command of the session and every survivor, detached ones only if asked.
+    /// Stops every command of the session and every survivor, detached ones only if asked; whoever asks for all
+    /// of them means also those that several callers wait for.
     pub async fn stop_all(&self, options: StopOptions, detached: bool) -> Result<Vec<StopOutcome>> {
+        let options = StopOptions { force: true, ..options };
         let listed = self.list(false).await?;
         let meant = listed.into_iter().filter(|snapshot| detached || !snapshot.detached);
         let commands: Vec<Command> = meant.map(|snapshot| Command { session: self.clone(), id: snapshot.id }).collect();

@@ -3,7 +3,9 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use outlast_core::joining::JoinKey;
 use outlast_core::names::{NameField, check_name};
+use outlast_core::wire::Joining;
 
 use crate::error::{Error, Result};
 use crate::finished::Finished;
@@ -16,7 +18,7 @@ use crate::session::Session;
 /// How long a cancelled start is given to be accepted, before it counts as not started.
 const ACCEPT_BOUND: Duration = Duration::from_millis(250);
 
-/// How a foreground run came out.
+/// How a start, or a run in the foreground, came out.
 #[derive(Debug)]
 pub enum Outcome {
     /// It ended in the foreground.
@@ -25,8 +27,18 @@ pub enum Outcome {
     Demoted(Demotion),
 }
 
+impl Outcome {
+    /// Whether the caller joined a command that was there already.
+    pub fn joined(&self) -> bool {
+        match self {
+            Outcome::Finished(finished) => finished.joined,
+            Outcome::Demoted(demotion) => demotion.joined,
+        }
+    }
+}
+
 impl Session {
-    /// Starts a command in the foreground. Dropping the future before it resolves means that the
+    /// Starts a command in the foreground, or joins one where the request asks for that. Dropping the future before it resolves means that the
     /// command does not run, or was demoted if it was started already.
     pub async fn run(&self, request: RunRequest) -> Result<Running> {
         self.submit(request, false).await
@@ -45,7 +57,8 @@ impl Session {
 
     /// As [`Session::run_to_end`]; when `stop` resolves the whole tree is stopped at once on behalf of `by`,
     /// and the outcome has the real end; a command that was not started yet does not run at all
-    /// ([`Error::Cancelled`]).
+    /// ([`Error::Cancelled`]). Where others wait for the same command nothing is stopped
+    /// ([`Error::OthersWait`]): this caller leaves.
     pub async fn run_until_stopped(
         &self,
         request: RunRequest,
@@ -112,7 +125,8 @@ impl Session {
     }
 
     /// Starts a command in the background: its records are complete before this returns. A command
-    /// that could not be started is [`Outcome::Finished`] with that end.
+    /// that could not be started is [`Outcome::Finished`] with that end. One that joins a command in the
+    /// foreground moves it to the background; whoever waits for that goes on waiting.
     pub async fn start(&self, request: RunRequest) -> Result<Outcome> {
         if !self.has_records() {
             // The state directory says why there are none.
@@ -139,9 +153,11 @@ impl Session {
 
     async fn submit(&self, request: RunRequest, background: bool) -> Result<Running> {
         let id = self.runtime().new_command_id()?;
+        let joins = request.join;
         let request = request.for_supervisor(self, id, background)?;
         self.ensure_open().await?;
-        let launched = launch::launch(self, &request).await?;
+        let join = joins.then(|| Joining { key: JoinKey::of(&request), background });
+        let launched = launch::launch(self, &request, join).await?;
         Ok(Running::new(self.clone(), request, launched))
     }
 }

@@ -129,10 +129,10 @@ impl Clients {
         }
     }
 
-    /// Says something to everyone who subscribed, `caller` included.
-    pub fn tell(&mut self, caller: Option<u32>, what: &FromSupervisor) {
+    /// Says something to everyone who subscribed.
+    pub fn tell(&mut self, what: &FromSupervisor) {
         for number in self.numbers() {
-            if self.get(number).is_some_and(|client| client.subscribed) || Some(number) == caller {
+            if self.get(number).is_some_and(|client| client.subscribed) {
                 self.say(number, what);
             }
         }

@@ -4,9 +4,11 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use outlast_core::id::EventId;
+use outlast_core::joining::Joinable;
 use outlast_core::record::{ProcessMark, SessionRecord};
 use outlast_core::request::Inherited;
 use outlast_host::cgroup::{self, CgroupParent};
+use outlast_host::frame::Channel;
 use outlast_host::store::session::SessionDir;
 use outlast_host::{clock, mark};
 use rustix::fs::{Mode, OFlags};
@@ -48,6 +50,14 @@ impl Context {
     pub fn anchor(&self) -> Option<&ProcessMark> {
         self.record().and_then(|record| record.anchor.as_ref())
     }
+}
+
+/// A start that a supervisor is given to serve.
+pub struct Work {
+    /// The channel to its caller.
+    pub channel: Channel,
+    /// By what the command can be joined; none where nobody may.
+    pub joinable: Option<Joinable>,
 }
 
 /// This process, as it is recorded.

@@ -7,12 +7,13 @@ mod closing;
 mod doors;
 mod vacant;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use outlast_core::ending::{BY_OWNER_GONE, BY_SESSION_END, Fact};
 use outlast_core::id::CommandId;
+use outlast_core::joining::JoinKey;
 use outlast_core::record::{ExitRecord, LINGER_MS, Ownership};
 use outlast_host::crash;
 use outlast_host::door::Listener;
@@ -23,9 +24,9 @@ use outlast_host::{clock, mark};
 use rustix::process::{Rlimit, Signal};
 
 use crate::LOOK_AGAIN;
-use crate::context::Context;
+use crate::context::{Context, Work};
 use crate::poll::{Interest, Poll};
-use charges::Charge;
+use charges::{Charge, Launch};
 use closing::Closing;
 use doors::Visitor;
 use vacant::Vacant;
@@ -48,8 +49,8 @@ pub struct Newborn {
     pub context: Context,
     /// Its private socket to the keeper.
     pub link: Channel,
-    /// The first channel that it serves.
-    pub first: Option<Channel>,
+    /// The first start that it serves.
+    pub first: Option<Work>,
     /// The limit of open files as the keeper found it.
     pub open_files: Rlimit,
 }
@@ -70,6 +71,10 @@ pub struct Keeper {
     idle_until: Option<Duration>,
     spare_due_at: Option<Duration>,
     vacant: Vec<Vacant>,
+    /// Starts that came back from the supervisors of identical commands, which are over.
+    not_joined: VecDeque<Launch>,
+    /// How many commands of a key were started.
+    generations: BTreeMap<JoinKey, u32>,
     finished: BTreeMap<CommandId, Option<ExitRecord>>,
     strays_left: bool,
     closing: Option<Closing>,
@@ -114,6 +119,8 @@ impl Keeper {
             idle_until: None,
             spare_due_at: None,
             vacant: Vec::new(),
+            not_joined: VecDeque::new(),
+            generations: BTreeMap::new(),
             finished: BTreeMap::new(),
             strays_left: orphans == Some(true),
             closing: None,
@@ -146,14 +153,15 @@ impl Keeper {
 
     /// In the child: everything but the context belongs to the parent and is forgotten, not dropped, so
     /// that its memory stays shared; the descriptors are closed by number (`serve`).
-    fn be_born(self, (link, first): (Channel, Option<Channel>)) -> Newborn {
+    fn be_born(self, (link, first): (Channel, Option<Work>)) -> Newborn {
         let Keeper { context, poll, signals, door, visitors, charges, anchor, vacant, finished, closing, .. } = self;
-        let open_files = self.open_files;
+        let Keeper { open_files, not_joined, generations, .. } = self;
         std::mem::forget((poll, signals, door, visitors, charges, anchor, vacant, finished, closing));
+        std::mem::forget((not_joined, generations));
         Newborn { context, link, first, open_files }
     }
 
-    fn turn(&mut self) -> Option<(Channel, Option<Channel>)> {
+    fn turn(&mut self) -> Option<(Channel, Option<Work>)> {
         let timeout = self.deadline().map(|at| at.saturating_sub(clock::monotonic()));
         let ready = self.poll.wait(timeout).unwrap_or_default();
         for one in &ready {
@@ -176,7 +184,7 @@ impl Keeper {
         self.answer_fates();
         self.owner_tick();
         self.close_if_due();
-        self.keep_a_spare()
+        self.start_not_joined().or_else(|| self.keep_a_spare())
     }
 
     fn deadline(&self) -> Option<Duration> {

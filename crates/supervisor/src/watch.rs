@@ -1,5 +1,6 @@
 //! The supervisor of one command: one loop, a closed list of events, one function for each.
 
+mod callers;
 mod begin;
 mod finish;
 mod orphan;
@@ -10,24 +11,26 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use outlast_core::ending::{BY_SESSION_END, Fact};
+use outlast_core::joining::Joinable;
 use outlast_core::lifecycle::{Action, Cause, Event, Life, Stage};
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{Lifetime, OsText, Request};
-use outlast_core::wire::{DemotedBy, FromOwnKeeper, FromSupervisor};
+use outlast_core::wire::{FromOwnKeeper, ToOwnKeeper};
 use outlast_host::clock;
 use outlast_host::crash;
-use outlast_host::frame::Channel;
+use outlast_host::frame::{Channel, Stream};
 use outlast_host::inherit;
 use outlast_host::sys::{reap, signals};
 use rustix::process::Signal;
 
 use crate::capture::Capture;
 use crate::clients::{CLIENT_TOKENS, Clients};
-use crate::context::{Context, own_mark};
+use crate::context::{Context, Work, own_mark};
 use crate::limits::{Cage, Sampler};
 use crate::poll::{Interest, Poll, Ready};
 use crate::records::Records;
 use crate::tree::Tree;
+use callers::Caller;
 use orphan::Orphan;
 
 const LINK: u64 = 1;
@@ -75,14 +78,14 @@ impl Post {
     }
 
     /// Serves commands until the keeper needs this supervisor no more.
-    pub fn serve(mut self, first: Option<Channel>) {
+    pub fn serve(mut self, first: Option<Work>) {
         let mut next = first;
         loop {
-            let Some(channel) = next.take().or_else(|| self.wait_for_work()) else { break };
-            if let Some(watch) = begin::begin(&mut self, channel) {
+            let Some(work) = next.take().or_else(|| self.wait_for_work()) else { break };
+            if let Some(watch) = begin::begin(&mut self, work) {
                 watch.run();
             }
-            self.tell_keeper(&outlast_core::wire::ToOwnKeeper::Spare, None);
+            self.tell_keeper(&ToOwnKeeper::Spare, None);
             if self.link.is_none() {
                 break;
             }
@@ -93,15 +96,19 @@ impl Post {
         }
     }
 
-    /// The next channel that the keeper hands over; none once it says quit or is gone.
-    fn wait_for_work(&mut self) -> Option<Channel> {
+    /// The next start that the keeper hands over; none once it says quit or is gone.
+    fn wait_for_work(&mut self) -> Option<Work> {
         loop {
             while let Some(message) = self.next_from_keeper() {
                 match message {
-                    (FromOwnKeeper::Assign, Some(channel)) => return Some(channel),
+                    (FromOwnKeeper::Assign { joinable }, Some(channel)) => return Some(Work { channel, joinable }),
+                    // The command that it was to join is over.
+                    (FromOwnKeeper::Join(offer), Some(channel)) => {
+                        self.tell_keeper(&ToOwnKeeper::NotJoined(offer), Some(channel.into_fd()));
+                    }
                     (FromOwnKeeper::Owner { mark }, _) => self.context.owner = mark,
                     (FromOwnKeeper::Quit, _) => return None,
-                    (FromOwnKeeper::Assign | FromOwnKeeper::Stop { .. }, _) => {}
+                    (FromOwnKeeper::Assign { .. } | FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. }, _) => {}
                 }
             }
             self.link.as_ref()?;
@@ -136,10 +143,10 @@ impl Post {
         None
     }
 
-    /// Tells the keeper something; with `leader` it gets a descriptor of that process too.
-    fn tell_keeper(&mut self, what: &outlast_core::wire::ToOwnKeeper, leader: Option<OwnedFd>) {
+    /// Tells the keeper something; a descriptor of the leader or a channel can ride on it.
+    fn tell_keeper(&mut self, what: &ToOwnKeeper, fd: Option<OwnedFd>) {
         if let Some(link) = &mut self.link
-            && link.send_json_with(what, leader.into_iter().collect()).is_err()
+            && link.send_json_with(what, fd.into_iter().collect()).is_err()
         {
             self.lose_keeper::<()>();
         }
@@ -178,8 +185,16 @@ pub struct Watch<'a> {
     capture: Capture,
     records: Option<Records>,
     clients: Clients,
-    caller: Option<u32>,
+    /// Who waits for it in the foreground, in the order in which they came.
+    callers: Vec<Caller>,
+    /// Clients that join it and whose request is still due.
+    joining: Vec<u32>,
+    /// By what it can be joined; none where nobody may.
+    joinable: Option<Joinable>,
+    /// What was held of the output, where that was stored for callers beyond those who get it.
+    raw: Option<Vec<(Stream, Vec<u8>)>>,
     exit: Option<ExitRecord>,
+    /// Whether the end was shown by a caller.
     told: bool,
     errors: Vec<String>,
     limit: Option<String>,
@@ -209,7 +224,7 @@ impl Watch<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.life.stage() == Stage::Over && (self.told || self.caller.is_none())
+        self.life.stage() == Stage::Over && self.callers.is_empty() && self.joining.is_empty()
     }
 
     fn turn(&mut self) {
@@ -243,7 +258,8 @@ impl Watch<'_> {
         let stops = self.stop_deadline();
         let orphan =
             self.orphan.as_ref().and_then(|orphan| [orphan.give_up_at, orphan.again_at].into_iter().flatten().min());
-        let next = [self.life.deadline(), sample, stops, orphan].into_iter().flatten().min()?;
+        let deadlines = [self.life.deadline(), sample, stops, orphan, self.next_release()];
+        let next = deadlines.into_iter().flatten().min()?;
         Some(next.saturating_sub(clock::monotonic()))
     }
 
@@ -255,11 +271,10 @@ impl Watch<'_> {
 
     /// Reads one pipe for a turn; true if more may be there.
     fn read_pipe(&mut self, number: usize) -> bool {
-        let follows = self.request.follow && self.records.is_none();
-        let (caller, clients) = (self.caller.filter(|_| follows), &mut self.clients);
+        let (held, callers, clients) = (self.records.is_none(), &self.callers, &mut self.clients);
         let found = self.capture.read(number, &mut |stream, bytes| {
-            if let Some(caller) = caller {
-                clients.send(caller, stream, bytes);
+            for caller in callers.iter().filter(|caller| held && caller.follows) {
+                clients.send(caller.number, stream, bytes);
             }
         });
         if found.bytes > 0 {
@@ -297,11 +312,12 @@ impl Watch<'_> {
     }
 
     fn hear_keeper(&mut self) {
-        while let Some((message, _)) = self.post.next_from_keeper() {
-            match message {
-                FromOwnKeeper::Stop { by, detached } => self.stop_for(&by, detached),
-                FromOwnKeeper::Owner { mark } => self.post.context.owner = mark,
-                FromOwnKeeper::Assign | FromOwnKeeper::Quit => {}
+        while let Some((message, channel)) = self.post.next_from_keeper() {
+            match (message, channel) {
+                (FromOwnKeeper::Stop { by, detached }, _) => self.stop_for(&by, detached),
+                (FromOwnKeeper::Owner { mark }, _) => self.post.context.owner = mark,
+                (FromOwnKeeper::Join(offer), Some(channel)) => self.join(offer, channel),
+                (FromOwnKeeper::Join(_) | FromOwnKeeper::Assign { .. } | FromOwnKeeper::Quit, _) => {}
             }
         }
     }
@@ -379,6 +395,7 @@ impl Watch<'_> {
         {
             self.step(Event::Stop { cause: Cause::Resource(resource), grace: Some(Duration::ZERO) });
         }
+        self.release_late(now);
         self.orphan_tick(now);
         if self.records.is_some() {
             self.clients.tell_growth(&self.capture.output());
@@ -401,6 +418,10 @@ impl Watch<'_> {
                 break;
             }
             let ready = self.post.poll.wait(Some(left)).unwrap_or_default();
+            if ready.iter().any(|one| one.token == LINK) {
+                // Whoever wants to join now is not kept waiting for a slow reader.
+                self.hear_keeper();
+            }
             for one in ready.iter().filter(|one| one.token >= CLIENT_TOKENS) {
                 let number = (one.token - CLIENT_TOKENS) as u32;
                 let sent = self.clients.get(number).map(|client| client.channel.flush());
@@ -411,23 +432,6 @@ impl Watch<'_> {
         }
         for number in self.clients.numbers() {
             self.clients.remove(&self.post.poll, number);
-        }
-    }
-
-    fn caller_gone(&mut self) {
-        self.caller = None;
-        if self.told {
-            return;
-        }
-        match self.exit.is_some() {
-            false => self.step(Event::Demote(DemotedBy::CallerGone)),
-            true => self.demote_late(),
-        }
-    }
-
-    fn say_caller(&mut self, what: &FromSupervisor) {
-        if let Some(caller) = self.caller {
-            self.clients.say(caller, what);
         }
     }
 }

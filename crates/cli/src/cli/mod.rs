@@ -64,7 +64,7 @@ enum Verb {
 }
 
 /// Verbs and options that are known and shown in no help.
-const HIDDEN: [&str; 7] = ["man", "hook", "receipt", "bind", "pty", "join", "unique"];
+const HIDDEN: [&str; 5] = ["man", "hook", "receipt", "bind", "pty"];
 
 /// File descriptors that must be free for a call to be answered.
 const DESCRIPTORS: usize = 16;
@@ -226,7 +226,7 @@ mod tests {
         for verb in cli.get_subcommands().filter(|verb| !verb.is_hide_set()) {
             text.push_str(&verb.clone().render_help().to_string());
         }
-        for word in ["hook", "receipt", "--pty", "--join", "--unique", "bind"] {
+        for word in ["hook", "receipt", "--pty", "bind"] {
             assert!(!text.contains(word), "{word} is in the help");
         }
     }

@@ -96,10 +96,11 @@ pub struct RunArgs {
     json: bool,
     #[arg(long, hide = true)]
     pty: bool,
-    #[arg(long, hide = true)]
+    /// Join an identical command that runs, if it was started with --join too
+    #[arg(long, conflicts_with_all = ["unique", "stdin"])]
     join: bool,
-    /// Joining is off, so that every launch is its own.
-    #[arg(long, hide = true)]
+    /// Join nothing and be joined by nothing, which is the default
+    #[arg(long)]
     unique: bool,
     #[command(flatten)]
     scope: Scope,
@@ -154,10 +155,8 @@ impl From<DeliveryName> for Delivery {
 
 /// Runs a command.
 pub async fn run(args: RunArgs, context: &Context) -> Answer {
-    for (given, name) in [(args.pty, "--pty"), (args.join, "--join")] {
-        if given {
-            return not_built(name);
-        }
+    if args.pty {
+        return not_built("--pty");
     }
     let request = request::build(&args, context)?;
     if let Err(reason) = context.runtime.records()
@@ -183,11 +182,14 @@ async fn start(session: &Session, request: RunRequest, json: bool, context: &Con
     match session.start(request).await? {
         Outcome::Finished(finished) => ended(&finished, json, context),
         Outcome::Demoted(demotion) => {
+            if demotion.joined {
+                context.printer.say(&words::joined(demotion.command.id()));
+            }
             for line in record_errors(&demotion) {
                 context.printer.say(&line);
             }
             if json {
-                context.printer.json(&CommandView::whole(&demotion.command.snapshot().await?))?;
+                context.printer.json(&CommandView::demoted(&demotion, &demotion.command.snapshot().await?))?;
             } else {
                 context.printer.print(format!("{}  {}\n", demotion.alias, demotion.command.id()))?;
             }

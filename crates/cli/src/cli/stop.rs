@@ -40,7 +40,7 @@ pub struct StopArgs {
     /// With --all: detached commands too
     #[arg(long, requires = "all")]
     detached: bool,
-    /// Also when others wait for it
+    /// Also when several callers wait for it; --all always does
     #[arg(long)]
     force: bool,
     /// Who asks [default: $OUTLAST_CONSUMER, else human or model]
@@ -56,7 +56,7 @@ pub struct StopArgs {
 /// Stops, shows, and counts as told what was shown.
 pub async fn stop(args: StopArgs, context: &Context) -> Answer {
     let by = context.consumer(args.consumer.as_deref())?;
-    let options = StopOptions { by: by.clone(), grace: args.grace, signal: args.signal };
+    let options = StopOptions { by: by.clone(), grace: args.grace, signal: args.signal, force: args.force };
     let mut failures = Vec::new();
     let outcomes = if args.all {
         match context.session_if_any(&args.scope).await? {

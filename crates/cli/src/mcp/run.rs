@@ -24,6 +24,9 @@ use crate::exit::Failure;
 use crate::view::CommandView;
 use crate::words::{self, Reader};
 
+/// Said where no second process was started.
+const JOINED: &str = "The same command was running already: this is that one (`unique` starts another).\n";
+
 /// Runs a command.
 pub async fn run(call: &Call, arguments: RunArguments) -> Result<Answer, Failure> {
     let quiet = arguments.quiet_after.map(|Time(time)| time).filter(|time| !time.is_zero());
@@ -136,6 +139,8 @@ fn request(
         Some(text) => parse_lifetime(text).map_err(|error| usage(format!("argument `lifetime`: {error}")))?,
     };
     request.stdin = if arguments.stdin == Some(true) { Stdin::Open } else { Stdin::Null };
+    // What is typed into a command makes it another one.
+    request.join = arguments.unique != Some(true) && request.stdin == Stdin::Null;
     request.label = arguments.label;
     request.consumer = consumer.to_owned();
     request.can_be_told = !settings.foreground_only;
@@ -172,6 +177,9 @@ fn ended(finished: &Finished) -> Result<Answer, Failure> {
         return Ok(Reply::error(format!("{text}\n")).with(META_COMMAND, &CommandView::finished(finished))?.into());
     }
     let mut text = format!("{}\n", fact(finished));
+    if finished.joined {
+        text.push_str(JOINED);
+    }
     for line in &lines {
         text.push_str(&format!("{}\n", display_line(line)));
     }
@@ -219,11 +227,14 @@ async fn demoted(call: &Call, demotion: &Demotion, quiet: Option<Duration>) -> R
         return Ok(Answer::Task(Box::new(task::created(&snapshot))));
     }
     let mut text = format!("{}\n", demotion_text(demotion, &snapshot));
+    if demotion.joined {
+        text.push_str(JOINED);
+    }
     for error in &demotion.errors {
         text.push_str(&format!("records incomplete: {}\n", display_line(error)));
     }
     // What it has printed so far is for `read`: this text depends on nothing that the command does.
-    Ok(Reply::text(text).with(META_COMMAND, &CommandView::whole(&snapshot))?.into())
+    Ok(Reply::text(text).with(META_COMMAND, &CommandView::demoted(demotion, &snapshot))?.into())
 }
 
 fn demotion_text(demotion: &Demotion, snapshot: &Snapshot) -> String {

@@ -66,8 +66,8 @@ pub async fn stop(call: &Call, arguments: StopArguments) -> Result<Answer, Failu
     .into())
 }
 
-async fn one(call: &Call, command: &Command, _force: bool) -> Result<StopOutcome, Failure> {
-    Ok(command.stop(StopOptions::by(&call.consumer)).await?)
+async fn one(call: &Call, command: &Command, force: bool) -> Result<StopOutcome, Failure> {
+    Ok(command.stop(StopOptions { force, ..StopOptions::by(&call.consumer) }).await?)
 }
 
 fn view(outcome: &StopOutcome) -> StoppedView {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use outlast::{Excerpt, Finished, Snapshot, Stream};
+use outlast::{Demotion, Excerpt, Finished, Snapshot, Stream};
 use outlast_core::ending::End;
 use outlast_core::origin::Trust;
 use outlast_core::record::{Fate, Phase, Survivor};
@@ -52,6 +52,11 @@ impl CommandView {
         let output = &snapshot.output;
         let text = Tail::of(output.bytes, &output.tail, TEXT_BYTES).text();
         Self::of(snapshot, Some(text))
+    }
+
+    /// The command with the text of its output, for a caller whose wait or start ended with this demotion.
+    pub fn demoted(demotion: &Demotion, snapshot: &Snapshot) -> Self {
+        CommandView { joined: demotion.joined, ..Self::whole(snapshot) }
     }
 
     /// The command as a list shows it.
@@ -134,7 +139,7 @@ impl CommandView {
             pid: None,
             survivors: alive(&exit.survivors),
             containment: exit.containment.clone(),
-            joined: false,
+            joined: finished.joined,
             trust: exit.trust,
             survivors_at_end: exit.survivors.clone(),
             limits_kept_by: exit.limits_kept_by.clone(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use outlast::{Demotion, Finished, Snapshot, StopOutcome};
 use outlast_core::ending::{BY_OWNER_GONE, BY_SESSION_END, BY_SUPERVISOR_LOST, End, Fact};
+use outlast_core::id::CommandId;
 use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
 use outlast_core::notice::{self, Prospects, StatusHead, StatusPhase};
 use outlast_core::push::Push;
@@ -159,6 +160,11 @@ fn ended_from_outside(end: &End, because: Option<&str>) -> Option<String> {
         _ => return None,
     };
     Some(format!("it was stopped because {what}; the output is partial"))
+}
+
+/// That no new command was started.
+pub fn joined(id: &CommandId) -> String {
+    format!("joined {id}, an identical command that was there already")
 }
 
 /// The one line that a demotion says; `asked` is why it was asked for.

@@ -32,3 +32,34 @@ fn case_075_whoever_leaves_something_running_gets_its_id() {
     assert!(json.bool("/demoted"));
     assert_eq!(ids(&world.list())[1], json.str("/id"));
 }
+
+#[test]
+fn case_078_a_repeated_launch_starts_no_second_copy() {
+    let world = world();
+    let start = |options: &[&str]| {
+        world.outlast(&[&["run", "-b", "--json", "--join"], options, &["sleep", "300"]].concat()).ok().json()
+    };
+    let (first, second) = (start(&[]), start(&["--cwd", "."]));
+    assert_eq!((first.bool("/joined"), second.bool("/joined")), (false, true));
+    assert_eq!(first.str("/id"), second.str("/id"));
+    for other in [&["--cwd", "/"][..], &["-e", "A=1"], &["--limit", "1h"], &["--session", &world.new_session(&[])]] {
+        let told = start(other);
+        assert!(!told.bool("/joined") && told.str("/id") != first.str("/id"), "{other:?}: {told:?}");
+    }
+    assert_eq!(world.of_command(first.str("/id")).len(), 1);
+    world.stop(first.str("/id"));
+    let next = start(&[]);
+    assert!(!next.bool("/joined") && next.str("/id") != first.str("/id"), "{next:?}");
+}
+
+#[test]
+fn case_078_two_launches_in_the_same_instant_are_one_start() {
+    let world = world();
+    for _ in 0..5 {
+        let calls: Vec<_> = (0..6).map(|_| world.spawn(&["run", "-b", "--json", "--join", "sleep", "300"])).collect();
+        let told: Vec<Json> = calls.into_iter().map(|call| call.wait().ok().json()).collect();
+        assert_eq!(told.iter().filter(|one| !one.bool("/joined")).count(), 1, "{told:?}");
+        assert!(told.iter().all(|one| one.str("/id") == told[0].str("/id")), "{told:?}");
+        world.stop(told[0].str("/id"));
+    }
+}

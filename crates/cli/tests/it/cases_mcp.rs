@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use outlast_testkit::mcp::{Client, ERAS, Era};
 use outlast_testkit::{Sleeper, proc};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{AT_ONCE, BINARY, Signal, World};
 
@@ -27,7 +27,7 @@ fn case_012_a_long_wait_freezes_the_server() {
     for era in ERAS {
         let (world, host) = hosted();
         let mut client = server(&world, &host, era, &[]);
-        let (first, second) = (client.background("sleep 300"), client.background("sleep 300"));
+        let (first, second) = (client.background("sleep 300"), client.background("sleep 301"));
         let ids = [&first, &first, &second].map(|id| client.start("wait", json!({"ids": [id], "timeout": "40s"})));
         let all = client.start("wait", json!({"timeout": "40s"}));
         let asked = Instant::now();
@@ -59,6 +59,51 @@ fn case_013_a_blocking_read_cannot_be_broken() {
         assert!(next.news().iter().any(|line| line.contains("w1 has ended: stopped")), "{next:?}");
         assert!(client.tool("list", json!({})).news().is_empty(), "it was told twice");
         assert!(client.answered(waiting).is_none(), "a late answer");
+    }
+}
+
+#[test]
+fn case_078_a_repeated_launch_starts_a_second_copy() {
+    for era in ERAS {
+        let (world, host) = hosted();
+        std::fs::create_dir(world.file("elsewhere")).expect("a new directory");
+        let mut client = server(&world, &host, era, &[]);
+        let start = |more: Value| {
+            let mut arguments = json!({"command": "echo x >>started; sleep 60", "background": true});
+            arguments.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            arguments
+        };
+        let first = client.tool("run", start(json!({}))).command();
+        let second = client.tool("run", start(json!({})));
+        assert_eq!(second.command().str("/id"), first.str("/id"));
+        assert!(second.command().bool("/joined") && !first.bool("/joined"));
+        assert!(second.text.contains("was running already"), "{second:?}");
+        for another in [
+            json!({"cwd": "elsewhere"}),
+            json!({"limit": "5m"}),
+            json!({"env": ["A=1"]}),
+            json!({"unique": true}),
+            json!({"command": "echo y >>started; sleep 60"}),
+        ] {
+            let other = client.tool("run", start(another)).command();
+            assert!(other.str("/id") != first.str("/id") && !other.bool("/joined"), "{other:?}");
+        }
+        // Another session.
+        let stranger = world.sleeper();
+        let other = server(&world, &stranger, era, &[]).tool("run", start(json!({}))).command();
+        assert!(other.str("/id") != first.str("/id") && !other.bool("/joined"));
+        // Two launches in the same instant, in the foreground, are one start.
+        let line = json!({"command": "echo z >>twice; sleep 0.5; echo done"});
+        let both = [client.start("run", line.clone()), client.start("run", line)];
+        let replies = both.map(|id| client.reply(id).command());
+        assert_eq!(replies[0].str("/id"), replies[1].str("/id"));
+        assert_eq!(replies.iter().filter(|one| one.bool("/joined")).count(), 1);
+        assert!(replies.iter().all(|one| one.output() == "done\n"), "{replies:?}");
+        assert_eq!(std::fs::read_to_string(world.file("twice")).expect("it was written"), "z\n");
+        // Once the first has ended the next one is new.
+        client.tool("stop", json!({"id": first.str("/id")}));
+        let new = client.tool("run", start(json!({}))).command();
+        assert!(new.str("/id") != first.str("/id") && !new.bool("/joined"));
     }
 }
 
@@ -169,8 +214,8 @@ fn case_131_the_client_gives_up_and_the_command_runs_on_unseen() {
         assert!(reply.first_line().contains(moved.str("/id")), "{reply:?}");
         client.tool("stop", json!({"id": "w1"}));
         // A client that gives up first.
-        let running = client.start("run", json!({"command": "echo started >mark; read line <gate; exit 3"}));
         assert_eq!(world.shell("mkfifo gate").run().code, Some(0));
+        let running = client.start("run", json!({"command": "echo started >mark; read line <gate; exit 3"}));
         world.wait_file("mark");
         client.cancel(running);
         let listed = client.tool("list", json!({}));

@@ -30,6 +30,7 @@ mod area_d;
 mod area_e;
 mod area_f;
 mod area_g;
+mod area_h;
 mod area_j;
 mod area_k;
 mod area_l;

@@ -5,6 +5,7 @@ mod deliver;
 mod ends;
 mod foreground;
 mod inspect;
+mod join;
 mod lost;
 mod owner;
 mod reports;

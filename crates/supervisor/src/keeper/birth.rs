@@ -114,7 +114,7 @@ fn serve(keeper: Keeper) -> Result<(), String> {
     let Some(newborn) = keeper.run() else { return Ok(()) };
     let Newborn { context, link, first, open_files } = newborn;
     let mut keep: Vec<RawFd> = vec![context.null.as_raw_fd(), link.as_raw_fd()];
-    keep.extend(first.as_ref().map(AsRawFd::as_raw_fd));
+    keep.extend(first.as_ref().map(|work| work.channel.as_raw_fd()));
     keep.extend(context.dir().into_iter().flat_map(SessionDir::descriptors));
     descriptors::close_all_but(&mut keep);
     descriptors::restore_open_files(open_files);

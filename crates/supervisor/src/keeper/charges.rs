@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use outlast_core::ending::Fact;
 use outlast_core::id::CommandId;
+use outlast_core::joining::{JoinKey, Joinable};
 use outlast_core::record::ExitRecord;
-use outlast_core::wire::{FromOwnKeeper, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
+use outlast_core::wire::{FromOwnKeeper, FromSupervisor, JoinOffer, Joining, Refusal, ToOwnKeeper, ToSupervisor};
 use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::frame::Channel;
@@ -17,6 +18,7 @@ use outlast_host::sys::reap::{self, WaitStatus};
 
 use super::vacant::Vacant;
 use super::{CHARGES, Keeper};
+use crate::context::Work;
 use crate::poll::Interest;
 
 /// How long a supervisor that was just given a command is waited for to come back as the spare.
@@ -31,6 +33,8 @@ pub struct Charge {
     leader: Option<OwnedFd>,
     assigned: bool,
     id: Option<CommandId>,
+    /// By which identical starts find it; none where nobody may join its command.
+    key: Option<JoinKey>,
     dismissed: bool,
     draft: Option<ExitRecord>,
     materialised: bool,
@@ -48,6 +52,7 @@ impl Charge {
             leader: None,
             assigned,
             id,
+            key: None,
             dismissed: false,
             draft: None,
             materialised: false,
@@ -112,27 +117,55 @@ impl Charge {
             ToOwnKeeper::Told => self.told = true,
             ToOwnKeeper::Spare => {
                 (self.assigned, self.recorded, self.materialised, self.told) = (false, false, false, false);
-                (self.id, self.draft, self.ordered, self.leader) = (None, None, None, None);
+                (self.id, self.key, self.draft, self.ordered, self.leader) = (None, None, None, None, None);
+            }
+            // Over is over: nobody is sent there again.
+            ToOwnKeeper::NotJoined(offer) => {
+                if self.id == Some(offer.with) {
+                    self.key = None;
+                }
             }
         }
     }
 }
 
-type Child = (Channel, Option<Channel>);
+type Child = (Channel, Option<Work>);
+
+/// A start on its way to a supervisor.
+pub struct Launch {
+    /// The command.
+    pub id: CommandId,
+    /// Asked to join an identical one.
+    pub join: Option<Joining>,
+    /// The channel to its caller.
+    pub channel: Channel,
+}
 
 impl Keeper {
-    /// Hands `channel` to the spare or to a new supervisor, or refuses. In a forked child: its sockets.
-    pub(super) fn start(&mut self, id: CommandId, mut channel: Channel) -> Option<Child> {
-        if let Some(refused) = self.refusal() {
-            // A caller that is gone needs no answer.
-            let _ = channel.send_json(&refused);
+    /// Hands a start to the supervisor of an identical command, to the spare or to a new supervisor, or
+    /// refuses. In a forked child: its sockets.
+    pub(super) fn start(&mut self, mut launch: Launch) -> Option<Child> {
+        if self.closing.is_some() || self.closed {
+            let reason = "the session is ending; nothing new starts in it".into();
+            // A caller that is gone needs no answer; below as here.
+            let _ = launch.channel.send_json(&refused(Refusal::Ending, reason, Vec::new()));
             return None;
         }
+        let mut launch = self.join(launch)?;
+        if let Some(refused) = self.refusal_by_cap() {
+            let _ = launch.channel.send_json(&refused);
+            return None;
+        }
+        let joinable = launch.join.map(|join| {
+            let generation = self.generations.entry(join.key).or_default();
+            *generation += 1;
+            Joinable { key: join.key, generation: *generation }
+        });
         let spare = self.charges.values_mut().find(|charge| charge.is_spare());
-        let Some(spare) = spare else { return self.fork_charge(Some((id, channel))) };
-        (spare.assigned, spare.id) = (true, Some(id));
+        let Some(spare) = spare else { return self.fork_charge(Some((launch, joinable))) };
+        (spare.assigned, spare.id, spare.key) = (true, Some(launch.id), joinable.map(|joinable| joinable.key));
         crash::point("keeper.assigning");
-        let sent = spare.link.send_json_with(&FromOwnKeeper::Assign, vec![channel.into_fd()]);
+        let sent = spare.link.send_json_with(&FromOwnKeeper::Assign { joinable }, vec![launch.channel.into_fd()]);
         if sent.is_err() {
             // Dead: the channel closed with it, and the caller starts again.
             spare.dismissed = true;
@@ -142,17 +175,41 @@ impl Keeper {
         None
     }
 
-    fn refusal(&self) -> Option<FromSupervisor> {
-        let refused = |refusal, reason, running| Some(FromSupervisor::Refused { refusal, reason, running });
-        if self.closing.is_some() || self.closed {
-            return refused(Refusal::Ending, "the session is ending; nothing new starts in it".into(), Vec::new());
+    /// Offers a start that asked for it to the supervisor of an identical command. Gives it back where there
+    /// is none: two starts of one instant come here one after the other, so one of them finds the other.
+    fn join(&mut self, launch: Launch) -> Option<Launch> {
+        let Some(join) = launch.join else { return Some(launch) };
+        let found = self.charges.values_mut().find(|charge| charge.key == Some(join.key));
+        let Some((charge, with)) = found.and_then(|charge| charge.id.map(|with| (charge, with))) else {
+            return Some(launch);
+        };
+        crash::point("keeper.joining");
+        let offer = FromOwnKeeper::Join(JoinOffer { id: launch.id, join, with });
+        if charge.link.send_json_with(&offer, vec![launch.channel.into_fd()]).is_err() {
+            // Dead: the channel closed with it, and the caller starts again.
+            charge.key = None;
         }
+        None
+    }
+
+    /// Starts what the supervisors of identical commands gave back, because those are over.
+    pub(super) fn start_not_joined(&mut self) -> Option<Child> {
+        while let Some(launch) = self.not_joined.pop_front() {
+            let child = self.start(launch);
+            if child.is_some() {
+                return child;
+            }
+        }
+        None
+    }
+
+    fn refusal_by_cap(&self) -> Option<FromSupervisor> {
         let cap = self.context.record().map_or(0, |record| record.running_cap);
         let running = self.running();
         let count = self.charges.values().filter(|charge| charge.is_running()).count();
         if cap > 0 && count >= cap as usize {
             let reason = format!("{count} commands of this session run and its cap is {cap}; stop one first");
-            return refused(Refusal::Cap, reason, running);
+            return Some(refused(Refusal::Cap, reason, running));
         }
         None
     }
@@ -181,24 +238,27 @@ impl Keeper {
         self.fork_charge(None)
     }
 
-    fn fork_charge(&mut self, first: Option<(CommandId, Channel)>) -> Option<Child> {
+    fn fork_charge(&mut self, first: Option<(Launch, Option<Joinable>)>) -> Option<Child> {
         let pair = Channel::pair().map_err(|error| error.to_string());
         let forked = pair.and_then(|pair| Ok((pair, fork::fork().map_err(|error| error.to_string())?)));
         match forked {
-            Ok(((_, theirs), Forked::Child)) => Some((theirs, first.map(|(_, channel)| channel))),
+            Ok(((_, theirs), Forked::Child)) => {
+                let work = first.map(|(launch, joinable)| Work { channel: launch.channel, joinable });
+                Some((theirs, work))
+            }
             Ok(((ours, _), Forked::Parent { pid, pidfd: _ })) => {
                 crash::point("keeper.forked");
-                let id = first.map(|(id, _)| id);
-                self.take_charge(Charge::new(ours, pid, true, id.is_some(), id));
+                let id = first.as_ref().map(|(launch, _)| launch.id);
+                let mut charge = Charge::new(ours, pid, true, id.is_some(), id);
+                charge.key = first.and_then(|(_, joinable)| joinable).map(|joinable| joinable.key);
+                self.take_charge(charge);
                 None
             }
             Err(error) => {
-                if let Some((_, mut channel)) = first {
+                if let Some((mut launch, _)) = first {
                     let reason =
                         format!("the machine refused a new process: {error}; end something or raise its limits");
-                    let refused =
-                        FromSupervisor::Refused { refusal: Refusal::Machine, reason, running: self.running() };
-                    let _ = channel.send_json(&refused);
+                    let _ = launch.channel.send_json(&refused(Refusal::Machine, reason, self.running()));
                 }
                 None
             }
@@ -231,6 +291,13 @@ impl Keeper {
         loop {
             match charge.link.receive() {
                 Ok(Some(mut frame)) => match frame.json() {
+                    Ok(ToOwnKeeper::NotJoined(offer)) => {
+                        let channel = frame.fds.pop().and_then(|fd| Channel::from_fd(fd).ok());
+                        charge.take(ToOwnKeeper::NotJoined(offer), None);
+                        // Without its channel it is as one that was not taken: its caller starts again.
+                        let launch = channel.map(|channel| Launch { id: offer.id, join: Some(offer.join), channel });
+                        self.not_joined.extend(launch);
+                    }
                     Ok(message) => charge.take(message, frame.fds.pop()),
                     Err(_) => gone = true,
                 },
@@ -326,7 +393,18 @@ impl Keeper {
                 continue;
             }
             let pid = command.lease_mark().ok().flatten().map_or(0, |mark| mark.pid);
-            self.take_charge(Charge::new(link, pid, false, true, Some(id)));
+            let mut charge = Charge::new(link, pid, false, true, Some(id));
+            // One whose status cannot be read is joined no more.
+            if let Some(joinable) = command.status().ok().flatten().and_then(|status| status.record.joinable) {
+                charge.key = Some(joinable.key);
+                let generation = self.generations.entry(joinable.key).or_default();
+                *generation = joinable.generation.max(*generation);
+            }
+            self.take_charge(charge);
         }
     }
+}
+
+fn refused(refusal: Refusal, reason: String, running: Vec<CommandId>) -> FromSupervisor {
+    FromSupervisor::Refused { refusal, reason, running }
 }

@@ -4,9 +4,9 @@ use outlast_core::id::CommandId;
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::frame::Channel;
 
-use super::charges::Charge;
+use super::charges::{Charge, Launch};
 use super::{Keeper, VISITORS};
-use crate::context::own_mark;
+use crate::context::{Work, own_mark};
 use crate::poll::Interest;
 
 /// One front end.
@@ -38,7 +38,7 @@ impl Keeper {
     }
 
     /// Reads what front end `number` asks. In a forked child: its sockets.
-    pub(super) fn hear_visitor(&mut self, number: u32, writable: bool) -> Option<(Channel, Option<Channel>)> {
+    pub(super) fn hear_visitor(&mut self, number: u32, writable: bool) -> Option<(Channel, Option<Work>)> {
         let mut gone = false;
         if writable && let Some(visitor) = self.visitors.get_mut(&number) {
             gone = visitor.channel.flush().is_err();
@@ -47,9 +47,9 @@ impl Keeper {
             let visitor = self.visitors.get_mut(&number)?;
             match visitor.channel.receive() {
                 Ok(Some(mut frame)) => match frame.json() {
-                    Ok(ToKeeper::Start { id }) => {
+                    Ok(ToKeeper::Start { id, join }) => {
                         let channel = frame.fds.pop().and_then(|fd| Channel::from_fd(fd).ok());
-                        let child = channel.and_then(|channel| self.start(id, channel));
+                        let child = channel.and_then(|channel| self.start(Launch { id, join, channel }));
                         if child.is_some() {
                             return child;
                         }

@@ -1,6 +1,7 @@
 //! The beginning of a command: the request is read, refused or accepted, and the leader started.
 
 use outlast_core::ending::End;
+use outlast_core::joining::Joinable;
 use outlast_core::lifecycle::Life;
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{OsText, Request, to_hex};
@@ -14,27 +15,31 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
+use super::callers::Caller;
 use super::{LEADER, PIPES, Post, Stdin, Watch};
 use crate::birth::{self, Born, Failed};
 use crate::capture::Capture;
 use crate::clients::{Clients, token};
+use crate::context::Work;
 use crate::limits::{Cage, Sampler};
 use crate::poll::{Interest, Ready};
 use crate::records::{self, Unpublished};
 
-/// Serves `channel` up to a running leader; none where nothing was started.
-pub fn begin<'a>(post: &'a mut Post, channel: Channel) -> Option<Watch<'a>> {
+/// Serves a start up to a running leader; none where nothing was started.
+pub fn begin<'a>(post: &'a mut Post, work: Work) -> Option<Watch<'a>> {
+    let Work { channel, joinable } = work;
     let mut clients = Clients::default();
     let caller = clients.add(&post.poll, channel)?;
-    let Some(request) = read_request(post, &mut clients, caller) else {
+    let Some(request) = read_request(&mut clients, caller) else {
         clients.remove(&post.poll, caller);
         return None;
     };
     crash::point("supervisor.accepting");
-    clients.say(caller, &FromSupervisor::Accepted { supervisor: post.me.clone() });
+    let generation = joinable.map(|joinable| joinable.generation);
+    clients.say(caller, &FromSupervisor::Accepted { supervisor: post.me.clone(), joined: None, generation });
     crash::point("supervisor.accepted");
     match start(post, &request) {
-        Ok(started) => Some(watch(post, request, clients, caller, started)),
+        Ok(started) => Some(watch(post, request, clients, First { caller, joinable }, started)),
         Err(answer) => {
             clients.say(caller, &answer);
             part(post, clients, caller);
@@ -44,7 +49,7 @@ pub fn begin<'a>(post: &'a mut Post, channel: Channel) -> Option<Watch<'a>> {
 }
 
 /// The first message, which must be a start; none if the caller went away first.
-fn read_request(post: &mut Post, clients: &mut Clients, caller: u32) -> Option<Request> {
+fn read_request(clients: &mut Clients, caller: u32) -> Option<Request> {
     loop {
         let client = clients.get(caller)?;
         match client.channel.receive() {
@@ -57,8 +62,12 @@ fn read_request(post: &mut Post, clients: &mut Clients, caller: u32) -> Option<R
             Ok(None) => {}
             Err(_) => return None,
         }
-        post.poll.wait(None).ok()?;
-        let _ = outlast_host::sys::signals::read_signalfd(&post.signals);
+        // Of this channel alone: what the keeper says meanwhile is for later.
+        let mut polled = [PollFd::new(&client.channel, PollFlags::IN | PollFlags::RDHUP)];
+        match rustix::event::poll(&mut polled, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
     }
 }
 
@@ -160,7 +169,13 @@ const NAMES: [(Errno, &str); 20] = [
     (Errno::LIBBAD, "ELIBBAD"),
 ];
 
-fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, caller: u32, started: Started) -> Watch<'a> {
+/// The first caller, and by what others can join it.
+struct First {
+    caller: u32,
+    joinable: Option<Joinable>,
+}
+
+fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, first: First, started: Started) -> Watch<'a> {
     let Started { born, program, unpublished, at, at_ms, limits_left } = started;
     let leader = leader_mark(&born.leader, &post.me);
     let stdin = born.stdin.map(|fd| Stdin { fd, queue: Default::default(), close_when_empty: false, watched: false });
@@ -175,7 +190,10 @@ fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, caller: u32
         stdin,
         records: None,
         clients,
-        caller: Some(caller),
+        callers: vec![Caller::new(first.caller, &request, at)],
+        joining: Vec::new(),
+        joinable: first.joinable,
+        raw: None,
         exit: None,
         told: false,
         errors: Vec::new(),
@@ -222,16 +240,15 @@ impl Watch<'_> {
 
     /// Tells caller and keeper that the leader runs, and puts the records of a background start in place.
     fn announce(&mut self, unpublished: Option<Unpublished>) {
-        let started = FromSupervisor::Started { leader: self.leader.clone(), at_ms: self.started_at_ms };
-        let fds = rustix::io::fcntl_dupfd_cloexec(&self.pidfd, 3).into_iter().collect();
-        if let Some(client) = self.caller.and_then(|caller| self.clients.get(caller)) {
-            // A caller that is gone shows as a hang-up at the first turn.
-            let _ = client.channel.send_json_with(&started, fds);
+        let first = self.callers.first().map(|caller| caller.number);
+        if let Some(number) = first {
+            self.say_started(number);
         }
         self.introduce();
         crash::point("supervisor.started");
         if let Some(unpublished) = unpublished {
             self.publish(unpublished, Some(DemotedBy::Background));
+            first.into_iter().for_each(|number| self.release(number, DemotedBy::Background));
         }
     }
 }

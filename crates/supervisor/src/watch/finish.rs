@@ -64,6 +64,7 @@ impl Watch<'_> {
         if self.records.is_none() && self.capture.overflows() {
             self.overflow();
         }
+        self.store_for_the_many();
     }
 
     fn name_survivors(&self, alive: bool) -> Vec<Survivor> {
@@ -152,21 +153,17 @@ impl Watch<'_> {
             .collect()
     }
 
-    /// The held output to the caller of a command without records, then the end to everyone.
+    /// The held output to the callers of a command without records, and the end to everyone.
     fn tell_end(&mut self, exit: ExitRecord) {
+        self.show_end_to_callers(&exit);
         let materialised = self.records.is_some();
-        if !materialised
-            && !self.request.follow
-            && let Some(caller) = self.caller
-        {
-            for (stream, bytes) in self.capture.held() {
-                self.clients.send(caller, *stream, bytes);
-            }
-        }
-        self.clients.tell(self.caller, &FromSupervisor::Ended { exit: Box::new(exit), materialised });
+        self.clients.tell(&FromSupervisor::Ended { exit: Box::new(exit), materialised });
         // Once it is in the background nobody has to confirm: what is pending is on disk.
-        self.told |= self.is_demoted();
-        if self.caller.is_none() && !self.told {
+        if self.is_demoted() {
+            self.told = true;
+            self.callers.clear();
+        }
+        if self.callers.is_empty() && !self.told {
             self.demote_late();
         }
     }
@@ -220,7 +217,7 @@ impl Watch<'_> {
         if let Some(records) = &mut self.records {
             records.give_back();
         }
-        self.clients.tell(None, &FromSupervisor::CaptureClosed { output });
+        self.clients.tell(&FromSupervisor::CaptureClosed { output });
     }
 }
 

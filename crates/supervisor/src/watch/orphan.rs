@@ -35,7 +35,7 @@ impl Watch<'_> {
         }
         self.watch_both();
         // A session without records ends with its caller.
-        if self.post.context.session.is_none() && self.caller.is_none() {
+        if self.post.context.session.is_none() && self.callers.is_empty() {
             self.stop_for(BY_OWNER_GONE, false);
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_core::lifecycle::{Cause, Event, KILL_BOUND, Stage};
 use outlast_core::record::Phase;
-use outlast_core::wire::{DemotedBy, FromSupervisor, LiveStatus, StopReport, ToOwnKeeper, ToSupervisor};
+use outlast_core::wire::{FromSupervisor, LiveStatus, StopReport, ToOwnKeeper, ToSupervisor};
 use outlast_host::clock;
 use outlast_host::frame::{Body, Stream};
 use outlast_host::sys::reap;
@@ -53,23 +53,19 @@ impl Watch<'_> {
         }
         if gone || self.clients.is_stuck(number) {
             self.clients.remove(&self.post.poll, number);
-            if self.caller == Some(number) {
-                self.caller_gone();
-            }
+            self.client_gone(number);
         }
     }
 
     fn answer(&mut self, number: u32, message: ToSupervisor) {
         match message {
-            ToSupervisor::Demote => self.step(Event::Demote(DemotedBy::Asked)),
-            ToSupervisor::Told if self.caller == Some(number) && self.exit.is_some() => {
-                self.told = true;
-                // The keeper first: if this process dies in between, the caller finds nothing left to be told.
-                self.post.tell_keeper(&ToOwnKeeper::Told, None);
-                self.clients.say(number, &FromSupervisor::Heard);
-            }
+            ToSupervisor::Demote => self.demote_for(number),
+            ToSupervisor::Told if self.is_caller(number) && self.exit.is_some() => self.caller_told(number),
             ToSupervisor::Told => {}
-            ToSupervisor::Stop { by, grace_ms, signal } => self.stop(number, by, grace_ms, signal),
+            ToSupervisor::Stop { by, grace_ms, signal, force } => match self.others(number).filter(|_| !force) {
+                Some(others) => self.clients.say(number, &FromSupervisor::NotStopped { others }),
+                None => self.stop(number, by, grace_ms, signal),
+            },
             ToSupervisor::Signal { signal } => {
                 let refused = self.send_signal(signal);
                 self.clients.say(number, &FromSupervisor::Delivered { refused });
@@ -88,6 +84,7 @@ impl Watch<'_> {
                 self.adopted();
                 self.clients.say(number, &FromSupervisor::Note { text: "adopted".into() });
             }
+            ToSupervisor::Start { request } if self.joining.contains(&number) => self.take_in(number, &request),
             ToSupervisor::Start { .. } => {
                 let text = format!("{} runs here; a supervisor takes one command at a time", self.request.id);
                 self.clients.say(number, &FromSupervisor::Note { text });
@@ -327,6 +324,8 @@ impl Watch<'_> {
             let unwritten = self.records.is_none().then(|| Box::new(exit.clone()));
             self.post.tell_keeper(&ToOwnKeeper::Recorded { exit: unwritten }, None);
         }
+        // What it said right behind its first message may be here already.
+        self.hear_keeper();
     }
 }
 

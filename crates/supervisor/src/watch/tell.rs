@@ -36,10 +36,7 @@ impl Watch<'_> {
         }
         match self.build() {
             Ok(unpublished) => self.publish(unpublished, Some(by)),
-            Err(reason) => {
-                self.life.refuse_demotion();
-                self.say_caller(&FromSupervisor::NotDemoted { reason });
-            }
+            Err(reason) => self.stay(reason),
         }
     }
 
@@ -83,12 +80,12 @@ impl Watch<'_> {
                 let told = FromSupervisor::Materialised { alias: records.alias, output: self.capture.output() };
                 self.records = Some(records);
                 crash::point("supervisor.published");
-                self.say_caller(&told);
+                self.say_readers(&told);
             }
             Err(reason) => {
                 self.errors.push(reason.clone());
-                self.life.refuse_demotion();
-                self.say_caller(&FromSupervisor::NotDemoted { reason });
+                self.demoted_at_ms = None;
+                self.stay(reason);
                 return;
             }
         }
@@ -98,19 +95,17 @@ impl Watch<'_> {
         }
     }
 
-    /// The line in the trace, then the keeper, then the caller: whoever has the id finds all of it.
+    /// The line in the trace, then the keeper; the caller whose reason it was is told after this. Whoever has
+    /// the id finds all of it.
     fn demoted(&mut self, by: DemotedBy) {
-        let at_ms = *self.demoted_at_ms.get_or_insert_with(clock::unix_ms);
+        self.demoted_at_ms.get_or_insert_with(clock::unix_ms);
         self.trace_demotion(by);
         crash::point("supervisor.traced");
         self.publish_status(true);
         self.tell_draft();
         crash::point("supervisor.demoted");
-        let Some(records) = &self.records else { return };
         // It waits from here on, maybe for days.
         memory::trim();
-        let told = FromSupervisor::Demoted { alias: records.alias, at_ms, by, errors: self.all_errors() };
-        self.say_caller(&told);
     }
 
     fn trace_demotion(&mut self, by: DemotedBy) {
@@ -212,6 +207,7 @@ impl Watch<'_> {
             capturing,
             limits_kept_by: self.limits_kept_by(),
             errors: self.all_errors(),
+            joinable: self.joinable,
         }
     }
 

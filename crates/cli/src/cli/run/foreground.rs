@@ -62,6 +62,9 @@ pub async fn run(session: &Session, request: RunRequest, how: How, context: &Con
     let sink = Sink::new().map_err(failed)?;
     let input = if how.forward_input { Input::new().map_err(failed)? } else { Input::none() };
     let running = session.run(request).await?;
+    if running.joined() {
+        context.printer.say(&words::joined(running.id()));
+    }
     let quiet_at = how.quiet_after.map(|time| Instant::now() + time);
     let front = Front {
         running,
@@ -201,7 +204,7 @@ impl Front {
             self.sink.say(&line);
         }
         if self.how.json {
-            let view = CommandView::whole(&demotion.command.snapshot().await?);
+            let view = CommandView::demoted(demotion, &demotion.command.snapshot().await?);
             self.sink.push(Stream::Merged, json_line(&view)?);
         } else {
             self.sink.say(&words::moved(demotion, self.how.detached, self.asked));

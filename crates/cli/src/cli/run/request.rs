@@ -40,6 +40,7 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
     request.provenance = if config.terminal { Origin::User } else { Origin::Event }.into();
     request.delivery = args.delivery.into();
     request.follow = !args.json && !args.background;
+    request.join = args.join && !args.unique;
     Ok(request)
 }
 

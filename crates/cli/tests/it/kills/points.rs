@@ -96,6 +96,8 @@ const END: [&str; 6] = [
 ];
 /// Places at which its log is closed, where it has one.
 const CLOSE: [&str; 2] = ["supervisor.closing", "supervisor.closed"];
+/// Places that a start comes by that joins an identical command.
+const JOIN: [&str; 2] = ["keeper.joining", "supervisor.joining"];
 /// Places of a keeper that finishes the record of a dead supervisor.
 const VACANT: [&str; 3] = ["keeper.bereft", "keeper.finishing", "keeper.finished"];
 
@@ -160,6 +162,22 @@ fn every_crash_point_of_a_supervisor_that_is_used_again() {
 }
 
 #[test]
+fn every_crash_point_of_a_start_that_joins() {
+    for point in JOIN {
+        let stage = Stage::new(point);
+        let start = || stage.call(&["run", "-b", "--json", "--join", "sleep", "300"].map(str::to_owned)).ok().json();
+        let (first, second) = (start(), start());
+        assert!(stage.crashed(), "{point} has killed");
+        // Without its keeper the command runs on and is joined; without its supervisor it is over, and another starts.
+        let joins = point == "keeper.joining";
+        assert_eq!((second.bool("/joined"), second.str("/id") == first.str("/id")), (joins, joins), "{second:?}");
+        assert_eq!(stage.world.of_command(second.str("/id")).len(), 1);
+        stage.world.stop(second.str("/id"));
+        assert_eq!(stage.world.wait(first.str("/id")).str("/end/kind"), "stopped");
+    }
+}
+
+#[test]
 fn every_crash_point_of_a_session_end() {
     let points = [&["keeper.closing", "keeper.closed", "keeper.leaving"], &END[..], &CLOSE].concat();
     for point in points {
@@ -181,6 +199,7 @@ fn every_crash_point_is_played() {
         &END,
         &CLOSE,
         &VACANT,
+        &JOIN,
         &["supervisor.signalling", "keeper.assigning", "keeper.closing", "keeper.closed", "keeper.leaving"],
     ]
     .concat();
