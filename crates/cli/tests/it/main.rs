@@ -11,6 +11,8 @@ mod watchers;
 
 mod kills;
 
+mod mcp_sessions;
+mod mcp_tasks;
 mod mcp_tools;
 
 mod cases_delivery;
