@@ -36,6 +36,32 @@ impl Host {
         }
     }
 
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Host::Claude => "Claude Code",
+            Host::Codex => "Codex",
+            Host::Opencode => "opencode",
+            Host::Gemini => "Gemini CLI",
+            Host::Qwen => "Qwen Code",
+            Host::Pi => "pi",
+        }
+    }
+
+    /// How it tells its model of an end, the best way first, and how long it waits for one call. As seen with the
+    /// versions that the MCP server knows of.
+    pub fn ability(self) -> &'static str {
+        match self {
+            Host::Claude => {
+                "ends are told as tasks in its terminal view, by hooks, and with the next reply; a call may take 110s"
+            }
+            Host::Codex => "ends are told by hooks and with the next reply; a call may take 280s",
+            Host::Opencode => "ends are told by its plugin and with the next reply; a call may take 600s",
+            Host::Gemini => "ends are told by hooks and with the next reply; a call may take 580s",
+            Host::Qwen | Host::Pi => "ends are told with the next reply; a call may take 600s",
+        }
+    }
+
     /// The context of one of its conversations.
     pub fn context(self, conversation: &str) -> String {
         format!("{}:{conversation}", self.word())

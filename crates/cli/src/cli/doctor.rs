@@ -4,7 +4,8 @@ use clap::Args;
 use outlast_core::names::display_line;
 
 use super::Context;
-use crate::exit::{self, Answer};
+use crate::exit::{self, Answer, Failure};
+use crate::host::Surroundings;
 use crate::view::{DoctorView, FindingView};
 
 /// Shows what this kernel and machine give, and which keepers and supervisors do not answer
@@ -29,6 +30,7 @@ pub async fn doctor(args: DoctorArgs, context: &Context) -> Answer {
         .collect();
     let ignored = context.config.bounds.ignored.iter();
     findings.extend(ignored.map(|line| FindingView { name: "setting".to_owned(), ok: false, detail: line.clone() }));
+    findings.push(host(context).await?);
     let view = DoctorView::of(&report.state_dir, report.executable.as_deref(), report.containment, findings);
     if args.json {
         context.printer.json(&view)?;
@@ -36,6 +38,21 @@ pub async fn doctor(args: DoctorArgs, context: &Context) -> Answer {
         context.printer.print(text(&view))?;
     }
     Ok(exit::DONE)
+}
+
+/// Which agent host this process is under, and what that can do.
+async fn host(context: &Context) -> Result<FindingView, Failure> {
+    let around = Surroundings::find(&context.config, None)?;
+    let session = match context.runtime.find_session_for(around.anchor).await {
+        Ok(Some(session)) => format!("its session is {}", session.id()),
+        Ok(None) => "it has no session yet".to_owned(),
+        Err(error) => format!("its session cannot be looked for: {error}"),
+    };
+    let detail = match around.host {
+        Some(host) => format!("{}, process {}; {session}; {}", host.name(), around.anchor, host.ability()),
+        None => format!("none that says so; the MCP server would take process {} for it; {session}", around.anchor),
+    };
+    Ok(FindingView { name: "host".to_owned(), ok: true, detail })
 }
 
 fn text(view: &DoctorView) -> String {

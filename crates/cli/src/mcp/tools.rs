@@ -36,7 +36,9 @@ const READ_CHARACTERS: u32 = 100_000;
 pub const INSTRUCTIONS: &str = "\
 Run shell commands with the `run` tool of outlast: builds, tests, servers and anything that may take long. It returns \
 the result, or an id when the command goes on in the background. Use `wait`, `read`, `send` and `stop` with that id. \
-Never use `&`, `nohup`, `sleep` loops or `pkill`.";
+Never use `&`, `nohup`, `sleep` loops or `pkill`. \
+The end of a command in the background is told with the next reply of any of these tools; `outlast wait ID`, run in a \
+background shell of your own that wakes you, tells it at once.";
 
 impl Name {
     /// The word for it.

@@ -19,8 +19,8 @@ use crate::words;
 
 /// The shortest wait.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// Output that each of many commands shows at least, in bytes.
-const FEWEST_BYTES: usize = 512;
+/// Commands of which one reply shows the output; of more it shows how each stands.
+const MOST_WITH_OUTPUT: usize = 10;
 
 /// Waits for commands.
 pub async fn wait(call: &Call, arguments: WaitArguments) -> Result<Answer, Failure> {
@@ -95,7 +95,8 @@ async fn find(call: &Call, ids: Vec<String>) -> Result<(Vec<Command>, Vec<String
 }
 
 async fn told(call: &Call, report: &WaitReport) -> Result<String, Failure> {
-    let room = (OUTPUT_BYTES / report.commands.len().max(1)).max(FEWEST_BYTES);
+    let count = report.commands.len();
+    let room = if count > MOST_WITH_OUTPUT { 0 } else { OUTPUT_BYTES / count.max(1) };
     let mut texts = Vec::with_capacity(report.commands.len());
     for one in &report.commands {
         let snapshot = &one.snapshot;
@@ -124,6 +125,9 @@ fn output(snapshot: &Snapshot, room: usize) -> Result<String, Failure> {
     let mut text = String::new();
     if snapshot.phase == Phase::Ended {
         text.push_str(&snapshot.exit_code.and_then(notice::exit_line).unwrap_or_default());
+    }
+    if room == 0 {
+        return Ok(text);
     }
     if tail.truncated {
         text.push_str(&format!("output: {} bytes, the last {} shown\n", snapshot.output.bytes, tail.bytes.len()));
