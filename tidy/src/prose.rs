@@ -106,7 +106,8 @@ pub fn forbidden_words(sources: &[Source], words: &[&str]) -> Vec<String> {
 pub fn dead_paths(document: &str, tops: &[String], exists: impl Fn(&str) -> bool) -> Vec<String> {
     markdown::backticked(document)
         .into_iter()
-        .filter(|word| !word.contains([' ', '…', '<', '*']))
+        // What lies in a home is not of this tree.
+        .filter(|word| !word.contains([' ', '…', '<', '*', '~']))
         .filter(|word| {
             let top = word.split('/').next().unwrap_or(word);
             word.contains('/') && tops.iter().any(|known| known == top)
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn dead_paths_and_unnamed_folders_are_found() {
-        let text = "`crates/a` and `crates/b/` and `NONE.md` and `work/wrk_…` and `and/or`";
+        let text = "`crates/a` and `crates/b/` and `NONE.md` and `work/wrk_…` and `and/or` and `~/x.toml`";
         let tops = ["crates".to_owned()];
         let faults = dead_paths(text, &tops, |path| path == "crates/a");
         assert_eq!(faults, ["`crates/b/` does not exist", "`NONE.md` does not exist"]);
