@@ -184,23 +184,44 @@ pub fn environ_has(pid: u32, key: &str, value: &str) -> Result<bool, ProcError> 
 
 /// The value of `key` in the environment that `pid` was started with; nothing also when we may not know.
 pub fn environ_value(pid: u32, key: &str) -> Result<Option<Vec<u8>>, ProcError> {
-    let environ = match read(pid, "environ") {
-        Err(error) if matches!(error.errno, Errno::ACCESS | Errno::PERM) => return Ok(None),
-        environ => environ?.unwrap_or_default(),
-    };
+    let environ = environ(pid)?.unwrap_or_default();
     let value = |entry: &[u8]| Some(entry.strip_prefix(key.as_bytes())?.strip_prefix(b"=")?.to_owned());
     Ok(environ.split(|&byte| byte == 0).find_map(value))
 }
 
 /// The live processes, among those that we may know, that were started with `key=value` in their environment.
 pub fn find_by_environ(key: &str, value: &str) -> Result<Vec<Stat>, ProcError> {
-    let mut found = Vec::new();
+    let (mut found, mut bare) = (Vec::new(), Vec::new());
     for pid in numbers("/proc")? {
-        if environ_has(pid, key, value)? {
+        match environ(pid)? {
+            Some(entries) if entries.is_empty() => bare.push(pid),
+            Some(entries) if holds_entry(&entries, key, value) => found.extend(stat(pid)?.filter(Stat::is_live)),
+            Some(_) | None => {}
+        }
+    }
+    // One that is between two programs (execve(2)) shows no environment for a moment.
+    for pid in bare {
+        if environ(pid)?.is_some_and(|entries| holds_entry(&entries, key, value)) {
             found.extend(stat(pid)?.filter(Stat::is_live));
         }
     }
     Ok(found)
+}
+
+/// The environment that `pid` was started with; nothing when there is no such process, or when we may not know.
+fn environ(pid: u32) -> Result<Option<Vec<u8>>, ProcError> {
+    match read(pid, "environ") {
+        Err(error) if matches!(error.errno, Errno::ACCESS | Errno::PERM) => Ok(None),
+        entries => entries,
+    }
+}
+
+fn holds_entry(environ: &[u8], key: &str, value: &str) -> bool {
+    let is = |entry: &[u8]| {
+        let found = entry.strip_prefix(key.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+        found == Some(value.as_bytes())
+    };
+    environ.split(|&byte| byte == 0).any(is)
 }
 
 /// Whether `pid` has something open below a directory of this name, or the directory; `false` also when we
