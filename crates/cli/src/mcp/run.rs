@@ -1,6 +1,7 @@
 //! `run`: a command in the foreground until its grace is over, or in the background at once.
 
 use std::ffi::OsString;
+use std::pin::pin;
 use std::time::Duration;
 
 use outlast::{Demotion, Finished, Outcome, RunEvent, RunRequest, Running, Snapshot};
@@ -23,6 +24,9 @@ use crate::environment;
 use crate::exit::Failure;
 use crate::view::CommandView;
 use crate::words::{self, Reader};
+
+/// How long a start that was given up is given to be accepted, before it counts as not started.
+const ACCEPT_BOUND: Duration = Duration::from_millis(250);
 
 /// Said where no second process was started.
 const JOINED: &str = "The same command was running already: this is that one (`unique` starts another).\n";
@@ -56,10 +60,22 @@ pub async fn run(call: &Call, arguments: RunArguments) -> Result<Answer, Failure
 /// Until its end or its demotion; none once the client has given the call up, which demotes the command.
 async fn foreground(call: &Call, request: RunRequest) -> Result<Option<Outcome>, Failure> {
     let can_be_told = request.can_be_told;
+    // What was given up before it began is not run.
+    if call.cancelled.is_cancelled() {
+        return Ok(None);
+    }
+    let mut launching = pin!(call.session.run(request));
     let mut running = tokio::select! {
         biased;
-        () = call.cancelled.cancelled() => return Ok(None),
-        running = call.session.run(request) => running?,
+        () = call.cancelled.cancelled() => {
+            let _leaving = call.departures.leave();
+            // A supervisor may be about to accept it: then it runs, and is left like any other.
+            return match tokio::time::timeout(ACCEPT_BOUND, launching).await {
+                Ok(running) => leave(call, running?).await,
+                Err(_) => Ok(None),
+            };
+        }
+        running = launching.as_mut() => running?,
     };
     let mut ticks = ticks();
     loop {

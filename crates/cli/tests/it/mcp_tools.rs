@@ -320,6 +320,28 @@ fn s7_many_waiting_calls_hold_nothing_up() {
     }
 }
 
+/// Covers: S7, A6
+#[test]
+fn s7_a_call_that_is_cancelled_at_once_does_not_run_or_is_listed() {
+    for era in ERAS {
+        let world = world();
+        let mut client = server(&world, era, &[]);
+        let mut calls = Vec::new();
+        for number in 0..20 {
+            let line = format!("echo >ran-{number}; sleep 300");
+            let call = client.start("run", json!({"command": line}));
+            client.cancel(call);
+            calls.push((call, line, format!("ran-{number}")));
+        }
+        let listed = client.tool("list", json!({}));
+        let listed: Vec<String> = listed.commands().iter().map(|one| one.each_word()).collect();
+        for (call, line, mark) in calls {
+            assert!(listed.contains(&line) || !world.file(&mark).exists(), "{line} runs and is not listed");
+            assert!(client.answered(call).is_none(), "an answer to a cancelled request");
+        }
+    }
+}
+
 trait Words {
     fn each_word(&self) -> String;
 }
