@@ -234,6 +234,34 @@ fn work_lines(report: ReportId, work: &[(CommandId, Option<u64>)]) -> String {
     text
 }
 
+/// A command that still runs, as a reminder names it.
+#[derive(Clone, Copy, Debug)]
+pub struct RunningLine<'a> {
+    /// Its id.
+    pub id: CommandId,
+    /// What the caller called it.
+    pub label: Option<&'a str>,
+    /// Since its start.
+    pub elapsed: Duration,
+}
+
+/// What is said of the commands that still run to a reader who may have forgotten their ids. `more` counts those
+/// that are not named here.
+#[must_use]
+pub fn still_running(running: &[RunningLine<'_>], more: usize) -> String {
+    let mut text = format!("{EVENT} background commands of this session still run.\n");
+    for one in running {
+        let label = one.label.map(|label| format!(" label {}", quoted(label))).unwrap_or_default();
+        text.push_str(&format!("- {}{label}, for {}\n", one.id, format_elapsed(one.elapsed)));
+    }
+    if more > 0 {
+        text.push_str(&format!("- and {more} more\n"));
+    }
+    text.push_str(CLOSING);
+    text.push('\n');
+    text
+}
+
 /// A command that its session's end discarded, as the operator is told of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Discarded<'a> {

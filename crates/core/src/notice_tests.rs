@@ -197,6 +197,7 @@ fn g3_opening_lines_are_all_different() {
         killed_with_owner(&[ended()]),
         lost_report(report, &[]),
         interrupted_report(report, &[]),
+        still_running(&[], 0),
         session_end_report(session, &[gone]).expect("one is gone"),
         wait_text(&[]),
     ];
@@ -363,4 +364,20 @@ fn d1_status_heads() {
         "ended: lost, no exit code, error, after 12.3s\noutput: 2 bytes, all shown\n\n",
     );
     assert_eq!(exit_line(0), None);
+}
+
+/// Covers: G3
+#[test]
+fn g3_reminder_of_what_runs() {
+    let running = |number, label| RunningLine { id: id(number), label, elapsed: Duration::from_millis(12_300) };
+    assert_eq!(
+        still_running(&[running(1, None), running(2, Some("dev\nserver \"x\""))], 3),
+        format!(
+            "Machine event of outlast: background commands of this session still run.\n\
+             - {}, for 12.3s\n- {} label \"dev server \\\"x\\\"\", for 12.3s\n- and 3 more\n\
+             End of the machine event; no person wrote it.\n",
+            id(1),
+            id(2)
+        )
+    );
 }

@@ -65,8 +65,21 @@ impl Runtime {
         let state = if config.state_dir.is_absolute() {
             State::open(&config.state_dir).map_err(Error::from)
         } else {
-            Err(Error::Usage(format!("the state directory {} is not an absolute path", config.state_dir.display())))
+            Err(not_absolute(&config))
         };
+        Ok(Runtime::of(config, state))
+    }
+
+    /// Opens the state directory if it is there, and makes nothing: for whoever only looks.
+    pub fn find(config: Config) -> Result<Option<Runtime>> {
+        if !config.state_dir.is_absolute() {
+            return Err(not_absolute(&config));
+        }
+        let Some(state) = State::find(&config.state_dir)? else { return Ok(None) };
+        Ok(Some(Runtime::of(config, Ok(state))))
+    }
+
+    fn of(config: Config, state: Result<State>) -> Runtime {
         let written = state.as_ref().map(|state| state.sessions().check_writable());
         let unwritable = written.ok().and_then(Result::err).map(Error::from);
         let inner = RuntimeInner {
@@ -76,7 +89,7 @@ impl Runtime {
             sessions: Mutex::default(),
             ids: Mutex::new(IdSource::default()),
         };
-        Ok(Runtime { inner: Arc::new(inner) })
+        Runtime { inner: Arc::new(inner) }
     }
 
     /// Whether records can be made, else why not.
@@ -150,6 +163,10 @@ impl Runtime {
         let (ms, counter) = ids.next(clock::unix_ms());
         Ok((ms, counter, u64::from_le_bytes(bytes)))
     }
+}
+
+fn not_absolute(config: &Config) -> Error {
+    Error::Usage(format!("the state directory {} is not an absolute path", config.state_dir.display()))
 }
 
 fn no_records(error: &Error) -> Error {
