@@ -16,6 +16,7 @@ mod words;
 mod streams;
 mod output;
 pub mod mcp;
+mod hook;
 mod cli;
 
 pub use cli::answer;

@@ -15,6 +15,7 @@ mod trace;
 mod gc;
 mod doctor;
 mod mcp;
+mod hook;
 mod generate;
 
 use std::ffi::OsString;
@@ -55,16 +56,14 @@ enum Verb {
     #[command(hide = true)]
     Man(generate::ManArgs),
     Mcp(mcp::McpArgs),
-    /// Hooks of agent hosts.
-    #[command(hide = true)]
-    Hook(NotBuilt),
+    Hook(hook::HookArgs),
     /// What a command changed.
     #[command(hide = true)]
     Receipt(NotBuilt),
 }
 
 /// Verbs and options that are known and shown in no help.
-const HIDDEN: [&str; 5] = ["man", "hook", "receipt", "bind", "pty"];
+const HIDDEN: [&str; 4] = ["man", "receipt", "bind", "pty"];
 
 /// File descriptors that must be free for a call to be answered.
 const DESCRIPTORS: usize = 16;
@@ -97,12 +96,16 @@ pub fn answer(fork_keeper: ForkKeeper) -> ExitCode {
             suggest_what_is_shown(&mut error);
             // Help and version go to standard output, with success; a closed output is nobody to be told.
             let _unheard = error.print();
-            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::DONE });
+            return ExitCode::from(if error.use_stderr() { usage_code(is_hook()) } else { exit::DONE });
         }
     };
     let config = match Config::read() {
         Ok(config) => config,
-        Err(reason) => return fail(Printer { colour: false, columns: 80 }, &Failure::Usage(reason)),
+        Err(reason) => {
+            let hook = matches!(cli.verb, Verb::Hook(_));
+            fail(Printer { colour: false, columns: 80 }, &Failure::Usage(reason));
+            return ExitCode::from(usage_code(hook));
+        }
     };
     let printer = Printer { colour: config.colour, columns: config.columns };
     for note in &config.notes {
@@ -112,6 +115,17 @@ pub fn answer(fork_keeper: ForkKeeper) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure) => fail(printer, &failure),
     }
+}
+
+/// The code for arguments and settings that make no sense. Hosts take the usual one, from a hook, as a refusal of
+/// what their model or their person is about to do.
+fn usage_code(hook: bool) -> u8 {
+    if hook { exit::DONE } else { exit::USAGE }
+}
+
+/// Whether this was called as a hook, with whatever arguments.
+fn is_hook() -> bool {
+    std::env::args_os().nth(1).is_some_and(|verb| verb == "hook")
 }
 
 /// Takes verbs and options that no help shows out of the suggestions of an error.
@@ -157,7 +171,7 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
     let verb = match verb {
         Verb::Completions(args) => return generate::completions(&args, printer),
         Verb::Man(args) => return generate::man(&args),
-        Verb::Hook(_) => return not_built("hook"),
+        Verb::Hook(args) => return hook::hook(&args, &config, printer),
         Verb::Receipt(_) => return not_built("receipt"),
         verb => verb,
     };
@@ -226,7 +240,7 @@ mod tests {
         for verb in cli.get_subcommands().filter(|verb| !verb.is_hide_set()) {
             text.push_str(&verb.clone().render_help().to_string());
         }
-        for word in ["hook", "receipt", "--pty", "bind"] {
+        for word in ["receipt", "--pty", "bind"] {
             assert!(!text.contains(word), "{word} is in the help");
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::{Completion, ReconcileReport, Snapshot};
 use outlast_core::ending::{BY_OWNER_GONE, End};
 use outlast_core::id::{CommandId, ReportId, SessionId};
-use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
+use outlast_core::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
 use outlast_core::notice::{self, Discarded, DiscardedState, EndLines, SurvivorLine};
 use outlast_core::record::{ClosedRecord, Fate};
 use outlast_core::request::line_of;
@@ -208,6 +208,23 @@ pub fn resumed(report: &ReconcileReport) -> Option<String> {
     let session = report.session?;
     (!parts.is_empty())
         .then(|| format!("of session {session}: {}; `outlast inbox` tells what is news", parts.join(", ")))
+}
+
+/// The commands that still run, for a person, in one line that names at most so many.
+pub fn still_running(running: &[Snapshot], most: usize) -> String {
+    let name = |one: &Snapshot| match &one.label {
+        Some(label) => format!("{} {}", one.id, quoted(label)),
+        None => one.id.to_string(),
+    };
+    let names: Vec<String> = running.iter().take(most).map(name).collect();
+    let what =
+        if running.len() == 1 { "1 command of this session still runs" } else { "commands of this session still run" };
+    let count = if running.len() == 1 { String::new() } else { format!("{} ", running.len()) };
+    let more = match running.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("outlast: {count}{what}: {}{more}", names.join(", "))
 }
 
 #[cfg(test)]

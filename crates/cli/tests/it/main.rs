@@ -6,6 +6,7 @@ mod support;
 mod command_line;
 mod foreground;
 mod words;
+mod hooks;
 mod real_programs;
 mod watchers;
 
