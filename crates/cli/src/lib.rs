@@ -17,6 +17,7 @@ mod streams;
 mod output;
 pub mod mcp;
 mod hook;
+mod setup;
 mod cli;
 
 pub use cli::answer;

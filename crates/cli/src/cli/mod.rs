@@ -16,6 +16,7 @@ mod gc;
 mod doctor;
 mod mcp;
 mod hook;
+mod setup;
 mod generate;
 
 use std::ffi::OsString;
@@ -57,6 +58,7 @@ enum Verb {
     Man(generate::ManArgs),
     Mcp(mcp::McpArgs),
     Hook(hook::HookArgs),
+    Setup(setup::SetupArgs),
     /// What a command changed.
     #[command(hide = true)]
     Receipt(NotBuilt),
@@ -172,6 +174,7 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
         Verb::Completions(args) => return generate::completions(&args, printer),
         Verb::Man(args) => return generate::man(&args),
         Verb::Hook(args) => return hook::hook(&args, &config, printer),
+        Verb::Setup(args) => return setup::setup(args, &config, printer),
         Verb::Receipt(_) => return not_built("receipt"),
         verb => verb,
     };
@@ -204,7 +207,7 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
             Verb::Trace(args) => trace::trace(args, &context).await,
             Verb::Gc(args) => gc::gc(args, &context).await,
             Verb::Doctor(args) => doctor::doctor(args, &context).await,
-            Verb::Completions(_) | Verb::Man(_) | Verb::Mcp(_) | Verb::Hook(_) | Verb::Receipt(_) => {
+            Verb::Completions(_) | Verb::Man(_) | Verb::Mcp(_) | Verb::Hook(_) | Verb::Setup(_) | Verb::Receipt(_) => {
                 unreachable!("answered above, without a runtime")
             }
         }

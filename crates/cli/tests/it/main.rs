@@ -7,6 +7,7 @@ mod command_line;
 mod foreground;
 mod words;
 mod hooks;
+mod setup;
 mod real_programs;
 mod watchers;
 
