@@ -124,7 +124,9 @@ mod tests {
 
     #[test]
     fn a_call_is_read_whatever_its_tool_takes() {
-        let read = |text| serde_json::from_str::<Call>(text).expect("a call");
+        fn read(text: &str) -> Call {
+            serde_json::from_str(text).expect("a call")
+        }
         let shell =
             read(r#"{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls","x":[1]}}"#);
         assert_eq!((shell.command(), shell.tool_name.as_deref()), (Some("ls"), Some("Bash")));

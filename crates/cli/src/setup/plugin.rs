@@ -10,6 +10,16 @@ use super::host::{Host, LINES, Parts, SERVER};
 /// The file by which a plugin folder is known.
 pub const MANIFEST: &str = ".claude-plugin/plugin.json";
 
+const README: &str = "\
+# outlast
+
+Gives Claude Code the MCP server of outlast, whose `run` tool runs shell commands: one that takes long goes on in the
+background under an id, and nothing is lost when it does. Hooks tell the model which of its background commands have
+ended, and after a start or a compaction which still run. It needs the program `outlast` in PATH.
+
+This folder was written by `outlast setup claude --plugin`; run that again to bring it up to date.
+";
+
 /// The files of the plugin: paths below its folder, and texts.
 pub fn files(parts: Parts) -> Vec<(&'static Path, String)> {
     let manifest = json!({
@@ -17,6 +27,7 @@ pub fn files(parts: Parts) -> Vec<(&'static Path, String)> {
         "version": env!("CARGO_PKG_VERSION"),
         "description": "Shell commands that never block, are never lost and leave nothing behind",
         "author": {"name": "outlast"},
+        "license": env!("CARGO_PKG_LICENSE"),
     });
     let server = json!({"mcpServers": {SERVER: Host::Claude.server()}});
     let mut groups: Map<String, Value> = Map::new();
@@ -36,6 +47,7 @@ pub fn files(parts: Parts) -> Vec<(&'static Path, String)> {
         (Path::new(MANIFEST), pretty(&manifest)),
         (Path::new(".mcp.json"), pretty(&server)),
         (Path::new("hooks/hooks.json"), pretty(&json!({"hooks": groups}))),
+        (Path::new("README.md"), README.to_owned()),
         (Path::new("skills/background-commands/SKILL.md"), skill),
     ]
 }
