@@ -141,7 +141,7 @@ async fn claim(session: &Session) -> Result<Vec<CompletionGuard>, Failure> {
             break;
         }
         match session.claim(CONSUMER, &one.snapshot.id).await? {
-            Claim::Ours(guard) => guards.push(guard),
+            Claim::Ours(guard) => guards.push(*guard),
             Claim::Before { .. } | Claim::Elsewhere | Claim::NotDue => {}
             Claim::Unrecorded { reason } => {
                 return Err(Failure::Refused(format!("an end is not told, because that cannot be recorded: {reason}")));
