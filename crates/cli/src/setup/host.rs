@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::entry::Entry;
+use super::opencode;
 
 /// A host that can be set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -135,14 +136,11 @@ impl Host {
         };
         if self == Host::Opencode {
             let dir = self.hook_file(place);
-            let ask = include_str!("opencode/ask.js");
             if parts.hooks {
-                let text = [ask, include_str!("opencode/news.js")].concat();
-                files.push(at(dir.join("outlast.js"), Content::Whole(text)));
+                files.push(at(dir.join("outlast.js"), Content::Whole(opencode::news())));
             }
             if parts.redirect {
-                let text = [ask, include_str!("opencode/redirect.js")].concat();
-                files.push(at(dir.join("outlast-redirect.js"), Content::Whole(text)));
+                files.push(at(dir.join("outlast-redirect.js"), Content::Whole(opencode::redirect())));
             }
         }
         files.extend(self.lines_file(place).map(|path| at(path, Content::Lines)));

@@ -7,6 +7,7 @@ mod json;
 mod toml;
 mod block;
 mod file;
+mod opencode;
 mod host;
 mod plugin;
 
