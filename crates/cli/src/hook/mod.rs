@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use outlast::{Claim, CompletionGuard, Runtime, Session, Snapshot, Via};
 use outlast_core::notice::{RunningLine, still_running};
+use outlast_core::push::{Push, Reach};
 use outlast_core::record::Phase;
+use outlast_core::request::Delivery;
 
 use crate::config::Config;
 use crate::exit::Failure;
@@ -100,12 +102,7 @@ fn read_call() -> Result<Call, Failure> {
 async fn tell(form: &Form, event: &str, moment: Moment, runtime: &Runtime, config: &Config) -> Result<(), Failure> {
     let anchor = Surroundings::find(config, None)?.anchor;
     let Some(session) = runtime.find_session_for(anchor).await? else { return Ok(()) };
-    let told_here = match moment {
-        Moment::Stop => form.reads_at_stop,
-        Moment::Compacting => false,
-        Moment::Start | Moment::Prompt | Moment::BeforeTool | Moment::AfterTool | Moment::Nothing => true,
-    };
-    let guards = if told_here { claim(&session).await? } else { Vec::new() };
+    let guards = claim(&session, |one| is_told(form, moment, one.delivery)).await?;
     let running = match moment {
         Moment::Start | Moment::Compacting | Moment::Stop => running(&session).await?,
         Moment::Prompt | Moment::BeforeTool | Moment::AfterTool | Moment::Nothing => Vec::new(),
@@ -133,10 +130,20 @@ async fn tell(form: &Form, event: &str, moment: Moment, runtime: &Runtime, confi
     Ok(())
 }
 
-/// Takes what is pending, as much as one reply holds. What somebody else tells at this moment is left to them.
-async fn claim(session: &Session) -> Result<Vec<CompletionGuard>, Failure> {
+/// Whether an end of this form of delivery is told at a moment. A stop is the one at which the model is idle.
+fn is_told(form: &Form, moment: Moment, delivery: Delivery) -> bool {
+    let queue = Reach { queue: true, wake: false };
+    match moment {
+        Moment::Start | Moment::Prompt | Moment::AfterTool => queue.push(delivery) != Push::Never,
+        Moment::Stop => Reach { queue: form.reads_at_stop, wake: form.reads_at_stop }.push(delivery) == Push::Wakes,
+        Moment::BeforeTool | Moment::Compacting | Moment::Nothing => false,
+    }
+}
+
+/// Takes what is pending and told now, as much as one reply holds. What somebody else tells at this moment is left to them.
+async fn claim(session: &Session, is_told: impl Fn(&Snapshot) -> bool) -> Result<Vec<CompletionGuard>, Failure> {
     let mut guards = Vec::new();
-    for one in session.pending(CONSUMER).await? {
+    for one in session.pending(CONSUMER).await?.iter().filter(|one| is_told(&one.snapshot)) {
         if guards.len() == MOST_NAMED {
             break;
         }

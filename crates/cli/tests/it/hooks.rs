@@ -287,3 +287,21 @@ fn g9_a_reply_is_bounded_and_the_rest_comes_with_the_next() {
     assert_eq!(counts, [16, 4]);
     assert!(out.text().len() < 8 << 10, "{}", out.text().len());
 }
+
+/// Covers: G5, G14
+#[test]
+fn g14_a_hook_tells_a_form_only_where_it_is_pushed() {
+    let world = bare();
+    let out = host(
+        &world,
+        "P=$(start --delivery poll -c 'exit 3'); N=$(start --delivery note --label 'the \"build\"' -c 'exit 3')\n\
+         ended $P $N; event Stop; outlast hook claude <event.json; event UserPromptSubmit\n\
+         outlast hook claude <event.json; outlast hook claude <event.json; outlast inbox --session $S --consumer model --json >left",
+    )
+    .ok();
+    let told = answers(&out);
+    assert_eq!(told.len(), 1, "a note wakes nobody, and the other one is never pushed: {told:?}");
+    assert_eq!(context(&told[0], "UserPromptSubmit"), ENDED);
+    let left = Json::parse(&std::fs::read_to_string(world.file("left")).expect("an inbox"));
+    assert_eq!(left.items("/completions").len(), 1, "it stays for whoever looks");
+}
