@@ -161,7 +161,7 @@ impl Host {
                 json!({"type": "local", "command": ["outlast", "mcp"], "enabled": true, "timeout": 600_000})
             }
             Host::Gemini => json!({"command": "outlast", "args": ["mcp"], "timeout": 600_000}),
-            Host::Qwen => json!({"command": "outlast", "args": ["mcp"], "timeout": 600_000, "alwaysLoad": true}),
+            Host::Qwen => json!({"command": "outlast", "args": ["mcp"], "timeout": 600_000, "alwaysLoadTools": true}),
             Host::Cursor => json!({"command": "outlast", "args": ["mcp"]}),
             Host::Pi => json!({"command": "outlast", "args": ["mcp"], "exposure": "direct", "timeout": 600}),
         }
