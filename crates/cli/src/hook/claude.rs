@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::form::{Form, Moment, Reply};
+use super::form::{Form, Moment, Reply, context};
 
 const MOMENTS: [(&str, Moment); 14] = [
     ("SessionStart", Moment::Start),
@@ -32,16 +32,6 @@ fn write(event: &str, reply: &Reply) -> Value {
         Reply::Deny(reason) => json!({"hookSpecificOutput": {
             "hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": reason,
         }}),
-        Reply::Tell { model, person } => {
-            let mut answer = serde_json::Map::new();
-            if let Some(text) = model {
-                let told = json!({"hookEventName": event, "additionalContext": text});
-                answer.insert("hookSpecificOutput".to_owned(), told);
-            }
-            if let Some(text) = person {
-                answer.insert("systemMessage".to_owned(), json!(text));
-            }
-            Value::Object(answer)
-        }
+        Reply::Tell { model, person } => context(event, model.as_deref(), person.as_deref()),
     }
 }

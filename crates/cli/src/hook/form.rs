@@ -1,7 +1,7 @@
 //! What a hook host says and hears, whichever it is: the moments of its conversation, and the answers to them.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// A moment in a host's conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,19 @@ pub enum Reply {
         /// One line for the person in front of the host.
         person: Option<String>,
     },
+}
+
+/// News in the form that Claude Code has begun and Codex and Gemini CLI have taken over.
+pub fn context(event: &str, model: Option<&str>, person: Option<&str>) -> Value {
+    let mut answer = Map::new();
+    if let Some(text) = model {
+        let told = json!({"hookEventName": event, "additionalContext": text});
+        answer.insert("hookSpecificOutput".to_owned(), told);
+    }
+    if let Some(text) = person {
+        answer.insert("systemMessage".to_owned(), json!(text));
+    }
+    Value::Object(answer)
 }
 
 /// What a host says of an event, as far as it matters here.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::form::{Form, Moment, Reply};
+use super::form::{Form, Moment, Reply, context};
 
 /// Gemini CLI. It has no moment after a compression; the next prompt is the first that its model reads.
 pub const GEMINI: Form = Form {
@@ -27,16 +27,6 @@ pub const GEMINI: Form = Form {
 fn write(event: &str, reply: &Reply) -> Value {
     match reply {
         Reply::Deny(reason) => json!({"decision": "deny", "reason": reason}),
-        Reply::Tell { model, person } => {
-            let mut answer = serde_json::Map::new();
-            if let Some(text) = model {
-                let told = json!({"hookEventName": event, "additionalContext": text});
-                answer.insert("hookSpecificOutput".to_owned(), told);
-            }
-            if let Some(text) = person {
-                answer.insert("systemMessage".to_owned(), json!(text));
-            }
-            Value::Object(answer)
-        }
+        Reply::Tell { model, person } => context(event, model.as_deref(), person.as_deref()),
     }
 }

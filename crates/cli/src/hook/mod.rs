@@ -117,7 +117,12 @@ async fn tell(form: &Form, event: &str, moment: Moment, runtime: &Runtime, confi
             model: ends,
             person: (!running.is_empty()).then(|| words::still_running(&running, MOST_NAMED)),
         },
-        _ => Reply::Tell { model: joined(ends, reminder), person: None },
+        Moment::Start
+        | Moment::Prompt
+        | Moment::BeforeTool
+        | Moment::AfterTool
+        | Moment::Compacting
+        | Moment::Nothing => Reply::Tell { model: joined(ends, reminder), person: None },
     };
     if (Reply::Tell { model: None, person: None }) == reply {
         return Ok(());

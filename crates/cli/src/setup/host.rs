@@ -202,7 +202,9 @@ impl Host {
         match self {
             // In milliseconds, and with a name for its list of hooks.
             Host::Gemini => json!({"type": "command", "name": "outlast", "command": command, "timeout": 10_000}),
-            _ => json!({"type": "command", "command": command, "timeout": 10}),
+            Host::Claude | Host::Codex | Host::Opencode | Host::Qwen | Host::Cursor | Host::Pi => {
+                json!({"type": "command", "command": command, "timeout": 10})
+            }
         }
     }
 
