@@ -43,6 +43,7 @@ fn settled(world: &World, client: &mut Client, id: &str) -> Json {
     task
 }
 
+/// Covers: G6, T2
 #[test]
 fn a_task_is_the_command_under_its_own_id() {
     let world = world();
