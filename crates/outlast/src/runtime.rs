@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use outlast_core::id::{CommandId, EventId, ReportId, SessionId};
 use outlast_core::record::{ProcessMark, SessionRecord};
@@ -25,12 +25,30 @@ pub struct Runtime {
 
 pub(crate) struct RuntimeInner {
     pub(crate) config: Config,
-    state: Result<State>,
-    /// Why no records can be made in a state directory that can be read.
-    unwritable: Option<Error>,
+    place: OnceLock<RecordPlace>,
     /// Sessions that have a handle in this process, so that every handle is the same session.
     pub(crate) sessions: Mutex<HashMap<SessionId, Weak<SessionInner>>>,
     ids: Mutex<IdSource>,
+}
+
+/// The state directory, as the first call that needed it found it.
+struct RecordPlace {
+    state: Result<State>,
+    /// Why no records can be made in one that can be read.
+    unwritable: Option<Error>,
+}
+
+impl RecordPlace {
+    fn open(dir: &Path) -> RecordPlace {
+        let state = if dir.is_absolute() {
+            State::open(dir).map_err(Error::from)
+        } else {
+            Err(Error::Usage(format!("the state directory {} is not an absolute path", dir.display())))
+        };
+        let written = state.as_ref().map(|state| state.sessions().check_writable());
+        let unwritable = written.ok().and_then(Result::err).map(Error::from);
+        RecordPlace { state, unwritable }
+    }
 }
 
 /// What the handles of one session share.
@@ -56,33 +74,26 @@ pub(crate) struct Owner {
 }
 
 impl Runtime {
-    /// Opens the state directory, which is made if it is not there. One that cannot be used is
-    /// remembered, not an error: commands still run in the foreground then, without records.
+    /// Works in this state directory, which is opened by the first call that needs it, and made then if it is not
+    /// there. One that cannot be used is remembered, not an error: commands still run in the foreground then,
+    /// without records.
     pub fn open(config: Config) -> Result<Runtime> {
         if config.state_dir.as_os_str().is_empty() {
             return Err(Error::Usage("the state directory must not be empty".to_owned()));
         }
-        let state = if config.state_dir.is_absolute() {
-            State::open(&config.state_dir).map_err(Error::from)
-        } else {
-            Err(Error::Usage(format!("the state directory {} is not an absolute path", config.state_dir.display())))
-        };
-        let written = state.as_ref().map(|state| state.sessions().check_writable());
-        let unwritable = written.ok().and_then(Result::err).map(Error::from);
-        let inner = RuntimeInner {
-            config,
-            state,
-            unwritable,
-            sessions: Mutex::default(),
-            ids: Mutex::new(IdSource::default()),
-        };
-        Ok(Runtime { inner: Arc::new(inner) })
+        let (sessions, ids) = (Mutex::default(), Mutex::new(IdSource::default()));
+        Ok(Runtime { inner: Arc::new(RuntimeInner { config, place: OnceLock::new(), sessions, ids }) })
+    }
+
+    fn place(&self) -> &RecordPlace {
+        self.inner.place.get_or_init(|| RecordPlace::open(&self.inner.config.state_dir))
     }
 
     /// Whether records can be made, else why not.
     pub fn records(&self) -> Result<(), &Error> {
-        self.inner.state.as_ref()?;
-        self.inner.unwritable.as_ref().map_or(Ok(()), Err)
+        let place = self.place();
+        place.state.as_ref()?;
+        place.unwritable.as_ref().map_or(Ok(()), Err)
     }
 
     /// The state directory as it was given.
@@ -114,7 +125,7 @@ impl Runtime {
     /// The open state directory, for calls that look at what is in one. Where nobody can say now whether
     /// anything is, that is the error.
     pub(crate) fn state(&self) -> Result<&State> {
-        self.inner.state.as_ref().map_err(|error| match error {
+        self.place().state.as_ref().map_err(|error| match error {
             Error::File(file) if file.is_unknown() => Error::File(file.clone()),
             error => no_records(error),
         })
