@@ -10,7 +10,9 @@
 
 over=stdio worst=0
 [ "${1:-}" != --http ] || { over=http && shift; }
-[ $# -gt 0 ] || set -- task taskstop resume_session resume_detached
+# Over HTTP the session is the server's own, which does not end with Claude Code.
+[ $# -gt 0 ] || [ $over = http ] || set -- task taskstop resume_session resume_detached
+[ $# -gt 0 ] || set -- task taskstop resume_detached
 command -v tmux >/dev/null || { echo "SKIP: tmux is missing"; exit 77; }
 
 terminal() { tmux -S "$W/tmux" "$@"; }

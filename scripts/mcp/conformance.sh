@@ -47,6 +47,23 @@ verdict() {
 suite() { verdict "$1" "$BIN/conformance" server --url "$URL" -o "$W/results" "${@:2}"; }
 
 fixture plain
+# A tool that panics is answered with an error, and the server goes on.
+panics() {
+    "$PYTHON" - "$URL" <<'PY'
+import json, sys, urllib.request
+def call(name):
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": {}}}
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    answer = urllib.request.urlopen(urllib.request.Request(sys.argv[1], json.dumps(body).encode(), headers), timeout=20)
+    text = answer.read().decode()
+    return json.loads(text[text.index("{"):text.rindex("}") + 1])
+for name in ("panics", "panics_later", "panics"):
+    answer = call(name)
+    assert answer["error"]["code"] == -32603 and "panic" in answer["error"]["message"], answer
+assert "result" in call("test_simple_text")
+PY
+}
+verdict "a panic is answered" panics
 suite "2026-07-28, all" --suite all --spec-version 2026-07-28
 suite "2026-07-28, frozen" --requirements 2026-07-28
 for scenario in lifecycle capability-negotiation wire-fields request-state-removal mrtr-input request-headers \
