@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
+use tokio::net::TcpListener;
 
 use super::context;
 use crate::config::Config;
@@ -19,7 +20,8 @@ use crate::output::Printer;
 On standard input and output it serves the agent host that started it: the
 session is the host's, is opened by the first call, and ends with the host.
 Over HTTP clients show the token of the file that is named at the start, as
-`Authorization: Bearer TOKEN`.
+`Authorization: Bearer TOKEN`; the session is the server's own, and its commands
+end 30 s after the server unless another one takes its place.
 
 Examples:
   outlast mcp
@@ -59,8 +61,12 @@ pub async fn mcp(args: McpArgs, config: Config, printer: Printer) -> Answer {
     }
     let mut library = outlast::Config::new(&config.state_dir);
     library.search = config.path();
+    let listener = match args.http {
+        Some(address) => Some(mcp::listen_guarded(address, args.public).await?),
+        None => None,
+    };
     let mut settings = Settings {
-        place: place(&args, &config)?,
+        place: place(&args, &config, listener.as_ref())?,
         environment: environment::of_agent(config.environment(), &args.keep_env),
         cwd: config.cwd.clone(),
         bounds: config.bounds.clone(),
@@ -69,20 +75,24 @@ pub async fn mcp(args: McpArgs, config: Config, printer: Printer) -> Answer {
     };
     settings.bounds.grace = args.grace.or(settings.bounds.grace);
     let server = Server::new(library, settings);
-    match args.http {
-        Some(address) => mcp::serve_http(server, address, args.public, say).await?,
+    match listener {
+        Some(listener) => mcp::serve_http(server, listener, say).await?,
         None => mcp::serve_stdio(server, say).await?,
     }
     Ok(exit::DONE)
 }
 
-fn place(args: &McpArgs, config: &Config) -> Result<Place, Failure> {
+fn place(args: &McpArgs, config: &Config, listener: Option<&TcpListener>) -> Result<Place, Failure> {
     if let Some(id) = &args.session {
         let id = id.parse().map_err(|error| Failure::Usage(format!("--session: {error}")))?;
         return Ok(Place::Named(id));
     }
-    Ok(match args.http {
-        Some(address) => Place::Own { context: format!("mcp-http:{address}") },
+    Ok(match listener {
+        Some(listener) => {
+            // The port that was taken, and not a 0 that asked for any: servers that run side by side have their own.
+            let at = listener.local_addr().map_err(|error| Failure::System("cannot listen".to_owned(), error))?;
+            Place::Own { context: format!("mcp-http:{at}") }
+        }
         None => Place::Host(Surroundings::find(config, args.anchor)?),
     })
 }

@@ -43,15 +43,19 @@ pub enum Access {
     Anybody,
 }
 
-/// Serves on this address until INT or TERM. One that other machines reach has to be asked for by `public`.
-pub async fn serve_http(server: Server, address: SocketAddr, public: bool, say: Say) -> Result<(), Failure> {
+/// Listens on this address. One that other machines reach has to be asked for by `public`.
+pub async fn listen_guarded(address: SocketAddr, public: bool) -> Result<TcpListener, Failure> {
     if !address.ip().is_loopback() && !public {
         let text = format!("{address} can be reached by other machines; --public says that this is meant");
         return Err(Failure::Refused(text));
     }
+    listen(address).await
+}
+
+/// Serves clients that show the token until INT or TERM.
+pub async fn serve_http(server: Server, listener: TcpListener, say: Say) -> Result<(), Failure> {
     let (token, file) = server.runtime()?.http_token()?;
-    let listener = listen(address).await?;
-    let at = listener.local_addr().map_err(|error| Failure::System(format!("cannot listen on {address}"), error))?;
+    let at = listener.local_addr().map_err(|error| Failure::System("cannot listen".to_owned(), error))?;
     say(&format!("listening on http://{at}{PATH}; clients show the token of {}", file.display()));
     serve_on(server, listener, Access::Token(token.into()), say).await
 }

@@ -27,7 +27,7 @@ mod stdio;
 mod http;
 
 pub use delivery::Delivery;
-pub use http::{Access, listen, serve_http, serve_on};
+pub use http::{Access, listen, listen_guarded, serve_http, serve_on};
 pub use reply::Reply;
 pub use server::{Server, guarded};
 pub use settings::{Place, Settings};

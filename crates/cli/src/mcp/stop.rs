@@ -15,7 +15,7 @@ use crate::words;
 /// Stops.
 pub async fn stop(call: &Call, arguments: StopArguments) -> Result<Answer, Failure> {
     let ids = ids(arguments.id, arguments.ids);
-    if ids.is_empty() {
+    if ids.iter().all(|id| id.trim().is_empty()) {
         return Err(Failure::Usage("`stop` was called wrongly: give `id` or `ids`; `list` shows what runs".to_owned()));
     }
     let (mut commands, mut lines) = (Vec::new(), Vec::new());

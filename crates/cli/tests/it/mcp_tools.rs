@@ -89,6 +89,7 @@ fn u2_a_wrong_call_is_told_so_that_it_can_be_mended() {
             ("wait", json!({"ids": ["w9"]}), &["unknown id: w9"]),
             ("wait", json!({"until": "end"}), &["`until`", "output:"]),
             ("stop", json!({}), &["`stop`", "`list`"]),
+            ("stop", json!({"id": ""}), &["`stop`", "`list`"]),
             ("send", json!({"id": "w9"}), &["`text`", "`eof`", "`signal`"]),
             ("send", json!({"id": "w9", "text": "x"}), &["unknown id"]),
             ("list", json!({"id": "w1"}), &["`list`", "`id`", "all"]),
