@@ -251,6 +251,7 @@ fn e4_a_wait_takes_several_ids_or_none() {
     let mut client = server(&world, Era::Modern, &[]);
     assert_eq!(client.tool("wait", json!({})).text, "No background commands to wait for.\n");
     let (long, short) = (client.background("sleep 300"), client.background("echo ready; read line; exit 7"));
+    world.wait_until("the second has ended", || world.status(&short).str("/phase") == "ended");
     let all = client.tool("wait", json!({"timeout": "1s"}));
     assert_eq!(all.command().str("/id"), long, "the second has no input and has ended: {all:?}");
     let any = client.tool("wait", json!({"ids": [long, short, "w9"], "any": true, "timeout": "30s"}));
