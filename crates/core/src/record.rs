@@ -28,6 +28,8 @@ pub mod schema {
     pub const SESSION: &str = "outlast.session-file/1";
     /// `closed.json`
     pub const CLOSED: &str = "outlast.closed/1";
+    /// A line of `receipts.jsonl`
+    pub const RECEIPTS: &str = "outlast.receipts/1";
     /// `inbox.json`
     pub const LEDGER: &str = "outlast.ledger/1";
 }

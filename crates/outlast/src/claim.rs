@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// The session that has the records of a command: this one, or an earlier one of its context.
-    async fn session_of(&self, id: CommandId) -> Result<Option<Session>> {
+    pub(crate) async fn session_of(&self, id: CommandId) -> Result<Option<Session>> {
         if self.dir()?.command(id)?.is_some() {
             return Ok(Some(self.clone()));
         }

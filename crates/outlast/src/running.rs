@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use outlast_core::delivery::Via;
 use outlast_core::id::{Alias, CommandId};
+use outlast_core::receipt;
 use outlast_core::record::{ExitRecord, OutputState, ProcessMark};
 use outlast_core::request::{Request, Streams};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToKeeper, ToSupervisor};
@@ -94,6 +95,8 @@ pub struct Running {
     /// What ends the stream, once the output before it was passed on.
     last: Option<RunEvent>,
     not_demoted: Option<String>,
+    /// What the command said it has changed, where there are no records of it.
+    changes: Vec<receipt::Change>,
     over: bool,
     /// Whether nobody has to hear that the end was shown, because it is told from the records: its supervisor
     /// went away without a word, or it was in the background although this caller waited.
@@ -124,6 +127,7 @@ impl Running {
             events: VecDeque::new(),
             last: None,
             not_demoted: None,
+            changes: Vec::new(),
             over: false,
             unheard: false,
         }
@@ -318,6 +322,7 @@ impl Running {
                 let joined = self.joined();
                 self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined }));
             }
+            FromSupervisor::Changed { paths } => self.changes = receipt::written(paths),
             FromSupervisor::Delivered { refused } => self.events.push_back(RunEvent::InputTaken { refused }),
             FromSupervisor::NotDemoted { reason } => {
                 self.not_demoted = Some(reason.clone());
@@ -382,10 +387,16 @@ impl Running {
         let mut finished = Finished::of(exit, materialised);
         finished.not_demoted = self.not_demoted.take();
         finished.joined = self.joined();
+        finished.changes = std::mem::take(&mut self.changes);
         match &mut self.records {
             Some(records) => {
                 records.grow(finished.exit.output)?;
-                finished.log = Some(records.command.dir()?.log_path());
+                let dir = records.command.dir()?;
+                finished.log = Some(dir.log_path());
+                // Of an end in the background they are pending, for each consumer.
+                if !finished.exit.demoted {
+                    finished.changes = dir.receipts()?;
+                }
                 if let Some(stored) = records.reading.stored() {
                     finished.take_stored(stored, self.request.hold)?;
                 }

@@ -3,6 +3,7 @@
 use outlast_core::ending::{End, Fact};
 use outlast_core::id::{Alias, CommandId, SessionId};
 use outlast_core::origin::Trust;
+use outlast_core::receipt::Change;
 use outlast_core::record::{
     ExitRecord, OutputState, Phase, RequestRecord, SchemaCheck, StatusRecord, Survivor, VerdictRecord, check_schema,
     schema,
@@ -83,6 +84,8 @@ pub struct Snapshot {
     pub stdin_open: bool,
     /// Milliseconds since the last byte of output, while a supervisor answers.
     pub quiet_ms: Option<u64>,
+    /// What it said it has changed; nothing before its end, and nothing where only a brief look was taken.
+    pub changes: Vec<Change>,
     /// The report that named it as lost.
     pub report: Option<String>,
     /// What a reader should know beside the facts, such as a supervisor that does not answer.
@@ -140,6 +143,7 @@ impl Snapshot {
             stopping_by: None,
             stdin_open: false,
             quiet_ms: None,
+            changes: Vec::new(),
             report: None,
             note: newer.then(|| NEWER.to_owned()),
             damaged: None,
@@ -186,6 +190,7 @@ impl Snapshot {
             stopping_by: None,
             stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin == Stdin::Open),
             quiet_ms: None,
+            changes: Vec::new(),
             report: None,
             note: None,
             damaged: None,

@@ -2,6 +2,7 @@
 
 mod callers;
 mod begin;
+mod evidence;
 mod finish;
 mod orphan;
 mod talk;
@@ -31,6 +32,7 @@ use crate::poll::{Interest, Poll, Ready};
 use crate::records::Records;
 use crate::tree::Tree;
 use callers::Caller;
+use evidence::Receipts;
 use orphan::Orphan;
 
 const LINK: u64 = 1;
@@ -108,7 +110,14 @@ impl Post {
                     }
                     (FromOwnKeeper::Owner { mark }, _) => self.context.owner = mark,
                     (FromOwnKeeper::Quit, _) => return None,
-                    (FromOwnKeeper::Assign { .. } | FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. }, _) => {}
+                    // Whoever was to be met there was looking for a command that is over: the channel is closed.
+                    (
+                        FromOwnKeeper::Assign { .. }
+                        | FromOwnKeeper::Join(_)
+                        | FromOwnKeeper::Stop { .. }
+                        | FromOwnKeeper::Meet,
+                        _,
+                    ) => {}
                 }
             }
             self.link.as_ref()?;
@@ -193,6 +202,7 @@ pub struct Watch<'a> {
     joinable: Option<Joinable>,
     /// What was held of the output, where that was stored for callers beyond those who get it.
     raw: Option<Vec<(Stream, Vec<u8>)>>,
+    receipts: Receipts,
     exit: Option<ExitRecord>,
     /// Whether the end was shown by a caller.
     told: bool,
@@ -317,7 +327,14 @@ impl Watch<'_> {
                 (FromOwnKeeper::Stop { by, detached }, _) => self.stop_for(&by, detached),
                 (FromOwnKeeper::Owner { mark }, _) => self.post.context.owner = mark,
                 (FromOwnKeeper::Join(offer), Some(channel)) => self.join(offer, channel),
-                (FromOwnKeeper::Join(_) | FromOwnKeeper::Assign { .. } | FromOwnKeeper::Quit, _) => {}
+                (FromOwnKeeper::Meet, Some(channel)) => {
+                    // A channel that cannot be watched is closed, which says that nobody is here.
+                    self.clients.add(&self.post.poll, channel);
+                }
+                (
+                    FromOwnKeeper::Join(_) | FromOwnKeeper::Assign { .. } | FromOwnKeeper::Meet | FromOwnKeeper::Quit,
+                    _,
+                ) => {}
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use outlast::{Demotion, Excerpt, Finished, Snapshot, Stream};
+use outlast::{Change, Demotion, Excerpt, Finished, Snapshot, Stream};
 use outlast_core::ending::End;
 use outlast_core::origin::Trust;
 use outlast_core::record::{Fate, Phase, Survivor};
@@ -44,6 +44,15 @@ pub struct CommandView {
     limit: Option<String>,
     errors: Vec<String>,
     note: Option<String>,
+    changed: Option<ChangedPart>,
+}
+
+/// What a command said it has changed.
+#[derive(Serialize)]
+struct ChangedPart {
+    paths: Vec<String>,
+    /// Whether more was changed, of which nothing can be understood here.
+    opaque: bool,
 }
 
 impl CommandView {
@@ -104,6 +113,7 @@ impl CommandView {
             limit: snapshot.limit.clone(),
             errors: snapshot.errors.clone(),
             note: snapshot.note.clone(),
+            changed: changed(&snapshot.changes),
         }
     }
 
@@ -148,8 +158,19 @@ impl CommandView {
             limit: exit.limit.clone(),
             errors: exit.errors.clone(),
             note: None,
+            changed: changed(&finished.changes),
         }
     }
+}
+
+/// Nothing where nothing was said.
+fn changed(changes: &[Change]) -> Option<ChangedPart> {
+    let paths = changes.iter().flat_map(|change| match change {
+        Change::Write { paths } => paths.iter().map(|path| path.lossy()).collect(),
+        Change::Opaque => Vec::new(),
+    });
+    let opaque = changes.contains(&Change::Opaque);
+    (!changes.is_empty()).then(|| ChangedPart { paths: paths.collect(), opaque })
 }
 
 /// The word of `status`.
@@ -223,6 +244,7 @@ pub mod tests {
             stopping_by: None,
             stdin_open: false,
             quiet_ms: None,
+            changes: vec![],
             report: None,
             note: None,
         }

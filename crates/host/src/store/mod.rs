@@ -13,6 +13,7 @@ use crate::dir::{Dir, FileError, Result};
 pub mod reader;
 pub mod index;
 pub mod log;
+pub mod receipts;
 pub mod command;
 pub mod session;
 pub mod state;
@@ -76,6 +77,8 @@ pub mod name {
     pub const EXIT: &str = "exit.json";
     /// What a reconciler found; written once.
     pub const VERDICT: &str = "verdict.json";
+    /// What the command says it changed, a line each time.
+    pub const RECEIPTS: &str = "receipts.jsonl";
     /// Door of the supervisor.
     pub const CONTROL_DOOR: &str = "control.sock";
 }

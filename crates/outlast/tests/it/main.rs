@@ -8,6 +8,7 @@ mod inspect;
 mod join;
 mod lost;
 mod owner;
+mod receipts;
 mod reports;
 mod scarce;
 mod session;

@@ -54,6 +54,7 @@ impl Keeper {
                             return child;
                         }
                     }
+                    Ok(ToKeeper::Reach { id }) => self.reach(id, frame.fds.pop()),
                     Ok(message) => self.answer(number, message),
                     Err(_) => gone = true,
                 },
@@ -81,7 +82,7 @@ impl Keeper {
                 self.tell_owner();
                 self.say(number, &FromKeeper::Owned);
             }
-            ToKeeper::Start { .. } => {}
+            ToKeeper::Start { .. } | ToKeeper::Reach { .. } => {}
             ToKeeper::Fate { id } => {
                 if let Some(visitor) = self.visitors.get_mut(&number) {
                     visitor.fate = Some(id);
