@@ -182,6 +182,7 @@ impl Runtime {
         if session.dir()?.has_keeper()? {
             session.owner_link().await?;
         }
+        self.inner.hub.adopted(*id);
         Ok(session)
     }
 

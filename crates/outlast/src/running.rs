@@ -2,16 +2,18 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outlast_core::delivery::Via;
 use outlast_core::id::{Alias, CommandId};
+use outlast_core::names::{display_line, shorten};
 use outlast_core::receipt;
 use outlast_core::record::{ExitRecord, OutputState, ProcessMark};
 use outlast_core::request::{Request, Streams};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
+use crate::attention::Attention;
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::finished::{Finished, Held};
@@ -19,6 +21,7 @@ use crate::keeper::{self, ANSWER_BOUND};
 use crate::launch::{self, Launched};
 use crate::link;
 use crate::output::{Piece, Stream};
+use crate::quiet::Quiet;
 use crate::read::Reading;
 use crate::session::Session;
 use crate::stopping::StopOptions;
@@ -79,6 +82,20 @@ pub enum RunEvent {
     Ended(Box<Finished>),
 }
 
+/// How far a command in the foreground is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// How long it has been waited for.
+    pub elapsed: Duration,
+    /// How long that can take at most: its grace; none where it has none.
+    pub total: Option<Duration>,
+    /// The first 60 characters of its command line.
+    pub label: String,
+}
+
+/// Characters of a command line that progress shows.
+const LABEL_CHARACTERS: usize = 60;
+
 /// A command in the foreground. Dropping it is a caller that goes away: the channel closes, and by that
 /// the supervisor knows that the command is demoted, unless other callers joined it and still wait.
 pub struct Running {
@@ -98,6 +115,7 @@ pub struct Running {
     /// What the command said it has changed, where there are no records of it.
     changes: Vec<receipt::Change>,
     over: bool,
+    quiet_after: Option<Duration>,
     /// Whether nobody has to hear that the end was shown, because it is told from the records: its supervisor
     /// went away without a word, or it was in the background although this caller waited.
     unheard: bool,
@@ -113,7 +131,12 @@ struct Records {
 }
 
 impl Running {
-    pub(crate) fn new(session: Session, mut request: Request, launched: Launched) -> Running {
+    pub(crate) fn new(
+        session: Session,
+        mut request: Request,
+        launched: Launched,
+        quiet_after: Option<Duration>,
+    ) -> Running {
         request.id = launched.joined.unwrap_or(request.id);
         Running {
             session,
@@ -129,6 +152,7 @@ impl Running {
             not_demoted: None,
             changes: Vec::new(),
             over: false,
+            quiet_after,
             unheard: false,
         }
     }
@@ -136,6 +160,21 @@ impl Running {
     /// The command's id; that of the command that was joined, where one was.
     pub fn id(&self) -> &CommandId {
         &self.request.id
+    }
+
+    /// What can be seen of it after it has printed nothing for so long.
+    pub fn quiet(&self, silent: Duration) -> Quiet {
+        Quiet::of(self.request.id, silent, self.leader.as_ref().map(|leader| leader.pid))
+    }
+
+    /// How far it is, for who shows that.
+    pub fn progress(&self) -> Progress {
+        let line = display_line(&self.request.line());
+        Progress {
+            elapsed: self.started.elapsed(),
+            total: self.request.grace_ms.map(Duration::from_millis),
+            label: shorten(&line, LABEL_CHARACTERS),
+        }
     }
 
     /// Whether an identical command was there already and was joined.
@@ -299,6 +338,7 @@ impl Running {
         }
         match frame.json::<FromSupervisor>().map_err(link::channel_error)? {
             FromSupervisor::Started { leader, at_ms } => {
+                self.session.runtime().inner.hub.started(*self.session.id(), self.request.id);
                 self.leader = Some(leader.clone());
                 self.pidfd = frame.fds.into_iter().next();
                 self.events.push_back(RunEvent::Started { leader, at_ms });
@@ -319,6 +359,7 @@ impl Running {
                 if let Some(leader) = self.pidfd.take() {
                     self.session.keep_leader(self.request.id, leader);
                 }
+                self.attend(&command)?;
                 let joined = self.joined();
                 self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined }));
             }
@@ -384,6 +425,7 @@ impl Running {
         if materialised && self.records.is_none() {
             self.open_records(exit.output)?;
         }
+        self.session.runtime().inner.hub.ended(&exit);
         let mut finished = Finished::of(exit, materialised);
         finished.not_demoted = self.not_demoted.take();
         finished.joined = self.joined();
@@ -404,6 +446,17 @@ impl Running {
             None => finished.take_held(&self.held, self.request.streams),
         }
         self.last = Some(RunEvent::Ended(Box::new(finished)));
+        Ok(())
+    }
+
+    /// Sees to it that who listens hears how it goes on in the background.
+    fn attend(&self, command: &Command) -> Result<()> {
+        let hub = self.session.runtime().inner.hub.clone();
+        if hub.is_used() {
+            let session = std::sync::Arc::downgrade(&self.session.inner);
+            let (consumer, quiet_after) = (self.request.consumer.clone(), self.quiet_after);
+            Attention { id: command.id, dir: command.dir()?, session, consumer, quiet_after, hub }.begin();
+        }
         Ok(())
     }
 

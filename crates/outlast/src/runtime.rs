@@ -15,6 +15,7 @@ use outlast_host::{clock, mark};
 
 use crate::config::{Birth, Config};
 use crate::error::{Error, Result};
+use crate::hub::Hub;
 use crate::link::Link;
 
 /// The runtime of one state directory. Cheap to clone; every clone is the same runtime.
@@ -31,6 +32,8 @@ pub(crate) struct RuntimeInner {
     /// Sessions that have a handle in this process, so that every handle is the same session.
     pub(crate) sessions: Mutex<HashMap<SessionId, Weak<SessionInner>>>,
     ids: Mutex<IdSource>,
+    /// Who hears of what happens.
+    pub(crate) hub: Hub,
 }
 
 /// What the handles of one session share.
@@ -88,6 +91,7 @@ impl Runtime {
             unwritable,
             sessions: Mutex::default(),
             ids: Mutex::new(IdSource::default()),
+            hub: Hub::default(),
         };
         Runtime { inner: Arc::new(inner) }
     }

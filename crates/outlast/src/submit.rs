@@ -153,12 +153,12 @@ impl Session {
 
     async fn submit(&self, request: RunRequest, background: bool) -> Result<Running> {
         let id = self.runtime().new_command_id()?;
-        let joins = request.join;
+        let (joins, quiet_after) = (request.join, request.quiet_after);
         let request = request.for_supervisor(self, id, background)?;
         self.ensure_open().await?;
         let join = joins.then(|| Joining { key: JoinKey::of(&request), background });
         let launched = launch::launch(self, &request, join).await?;
-        Ok(Running::new(self.clone(), request, launched))
+        Ok(Running::new(self.clone(), request, launched, quiet_after))
     }
 }
 

@@ -171,7 +171,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Answer {
         let how = foreground::How {
             json: args.json,
             forward_input: args.stdin,
-            quiet_after: args.quiet_after.filter(|time| !time.is_zero()),
+            quiet_after: outlast::quiet_time(args.quiet_after),
             detached: matches!(args.lifetime, Lifetime::Detached { .. }),
         };
         foreground::run(&session, request, how, context).await

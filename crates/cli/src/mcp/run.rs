@@ -33,7 +33,7 @@ const JOINED: &str = "The same command was running already: this is that one (`u
 
 /// Runs a command.
 pub async fn run(call: &Call, arguments: RunArguments) -> Result<Answer, Failure> {
-    let quiet = arguments.quiet_after.map(|Time(time)| time).filter(|time| !time.is_zero());
+    let quiet = outlast::quiet_time(arguments.quiet_after.as_ref().map(|Time(time)| *time));
     let background = arguments.background == Some(true);
     if background && call.settings.foreground_only {
         return Ok(Reply::error("`background` is not offered: this server runs with --foreground-only").into());

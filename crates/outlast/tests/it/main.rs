@@ -7,6 +7,7 @@ mod foreground;
 mod inspect;
 mod join;
 mod lost;
+mod notices;
 mod owner;
 mod receipts;
 mod reports;
