@@ -8,25 +8,38 @@ use outlast_core::wire::{FromSupervisor, ToSupervisor};
 use outlast_host::store::command::CommandDir;
 
 use crate::error::Result;
-use crate::hub::{Hub, Notice, Observed, Recorder, Silent};
+use crate::hub::{Failures, Hub, Listener, Observer, Recorder, Silent};
 use crate::probe;
 use crate::quiet::{self, quiet_time};
 use crate::race::{self, First};
 use crate::runtime::{Runtime, SessionInner};
 use crate::session::Session;
 
-impl Runtime {
-    /// Hands notices to this listener from now on, in place of an earlier one: that a command runs, that it ended, failed
-    /// or was stopped, and that it prints nothing. They come one after the other, from a thread of their own, with
-    /// nothing held; a slow listener delays notices and nothing else. None takes it away.
+impl Session {
+    /// Hands notices of this session to this listener from now on, in place of an earlier one: that a command runs, that
+    /// it ended, failed or was stopped, and that it prints nothing. They come one after the other, from a thread of
+    /// their own, with nothing held; a slow listener delays notices and nothing else. None takes it away.
     ///
-    /// Ends in the background are heard of commands that were demoted while somebody was listening.
-    pub fn listen(&self, listener: Option<Arc<dyn Fn(&Notice) + Send + Sync>>) {
-        self.inner.hub.listen(listener);
+    /// Ends in the background are heard of commands that were demoted in this process while somebody was listening,
+    /// observing, recording or counting.
+    pub fn listen(&self, listener: Option<Listener>) {
+        self.runtime().inner.hub.listen(*self.id(), listener);
+    }
+}
+
+impl Runtime {
+    /// Counts failures from now on, of commands that this process starts.
+    pub fn count_failures(&self) {
+        self.inner.hub.count_failures();
+    }
+
+    /// How many commands have failed since that; nothing where they are not counted.
+    pub fn failures(&self) -> Failures {
+        self.inner.hub.failures()
     }
 
     /// Also tells this observer of every event, in order.
-    pub fn observe(&self, observer: Arc<dyn Fn(&Observed) + Send + Sync>) {
+    pub fn observe(&self, observer: Observer) {
         self.inner.hub.observe(observer);
     }
 
@@ -58,14 +71,12 @@ pub(crate) struct Attention {
 }
 
 impl Attention {
-    /// Watches until the end, if anybody listens.
+    /// Watches until the end.
     pub(crate) fn begin(self) {
-        if self.hub.is_used() {
-            tokio::spawn(async move {
-                // Whoever cannot be asked any more is heard of by the next look, like every command.
-                let _ = self.attend().await;
-            });
-        }
+        tokio::spawn(async move {
+            // Whoever cannot be asked any more is heard of by the next look, like every command.
+            let _ = self.attend().await;
+        });
     }
 
     async fn attend(&self) -> Result<()> {

@@ -1,12 +1,15 @@
 //! Who hears of what happens to commands: a listener, observers and a recorder, none of which can hold anything up.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::ending::End;
 use outlast_core::id::{CommandId, SessionId};
 use outlast_core::record::ExitRecord;
+
+/// Commands that are remembered after their end.
+const REMEMBERED: usize = 256;
 
 /// How much a notice asks for attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +72,16 @@ pub enum Outturn {
     Stopped,
 }
 
+/// How many commands came to nothing, each counted once, whoever waited for it. One that ended with success or was
+/// stopped does not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// Those that a time limit ended, and those that say the same with their code (124).
+    pub timeouts: u64,
+    /// All others.
+    pub commands: u64,
+}
+
 /// Takes down when commands start and how they end. Best effort: what it does, panics included, touches no command.
 pub trait Recorder: Send + Sync {
     /// A command runs.
@@ -77,11 +90,13 @@ pub trait Recorder: Send + Sync {
     fn ended(&self, id: &CommandId, outturn: Outturn);
 }
 
-type Listener = Arc<dyn Fn(&Notice) + Send + Sync>;
-type Observer = Arc<dyn Fn(&Observed) + Send + Sync>;
+/// Hears notices.
+pub type Listener = Arc<dyn Fn(&Notice) + Send + Sync>;
+/// Hears events.
+pub type Observer = Arc<dyn Fn(&Observed) + Send + Sync>;
 
 enum Item {
-    Notice(Notice),
+    Notice(SessionId, Notice),
     Observed(Observed),
     Started(CommandId),
     Ended(CommandId, Outturn),
@@ -103,14 +118,18 @@ pub(crate) struct Hub(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    listener: Option<Listener>,
+    listeners: HashMap<SessionId, Listener>,
     observers: Vec<Observer>,
     recorder: Option<Arc<dyn Recorder>>,
     queue: VecDeque<Item>,
     paused: bool,
     telling: bool,
     number: u64,
-    open: HashSet<CommandId>,
+    failures: Option<Failures>,
+    /// Commands that have not ended, and whether their life in the background is attended to.
+    open: HashMap<CommandId, bool>,
+    /// The last that have: a caller that joined one of them may hear of it later than another.
+    over: VecDeque<CommandId>,
     silent: HashMap<CommandId, Silent>,
 }
 
@@ -118,11 +137,26 @@ impl Hub {
     /// Whether anybody listens: else nothing is kept, and nobody waits for ends on their behalf.
     pub(crate) fn is_used(&self) -> bool {
         let state = self.state();
-        state.listener.is_some() || !state.observers.is_empty() || state.recorder.is_some()
+        !state.listeners.is_empty()
+            || !state.observers.is_empty()
+            || state.recorder.is_some()
+            || state.failures.is_some()
     }
 
-    pub(crate) fn listen(&self, listener: Option<Listener>) {
-        self.state().listener = listener;
+    pub(crate) fn listen(&self, session: SessionId, listener: Option<Listener>) {
+        let listeners = &mut self.state().listeners;
+        match listener {
+            Some(listener) => listeners.insert(session, listener),
+            None => listeners.remove(&session),
+        };
+    }
+
+    pub(crate) fn count_failures(&self) {
+        self.state().failures.get_or_insert_default();
+    }
+
+    pub(crate) fn failures(&self) -> Failures {
+        self.state().failures.unwrap_or_default()
     }
 
     pub(crate) fn observe(&self, observer: Observer) {
@@ -140,18 +174,18 @@ impl Hub {
 
     /// A command runs. Whoever joins it says so as well, and is not counted.
     pub(crate) fn started(&self, session: SessionId, id: CommandId) {
-        if !self.is_used() || !self.state().open.insert(id) {
+        if !self.is_used() || !self.state().opens(id) {
             return;
         }
         self.event(session, Event::Started { id });
-        self.add([Item::Started(id), notice(id, Level::Info, format!("{id} runs"))]);
+        self.add([Item::Started(id), notice(session, id, Level::Info, format!("{id} runs"))]);
     }
 
     /// A command has ended. Only the first who says so is heard.
     pub(crate) fn ended(&self, exit: &ExitRecord) {
         let never_ran = matches!(exit.end, End::SpawnFailed { .. });
         self.state().silent.remove(&exit.id);
-        if !self.is_used() || !(self.state().open.remove(&exit.id) || never_ran) {
+        if !self.is_used() || !self.state().closes(exit.id, never_ran) {
             return;
         }
         let (id, end) = (exit.id, exit.end.clone());
@@ -167,11 +201,24 @@ impl Hub {
                 (Outturn::Failed, Some((Level::Warning, format!("{id} has failed: {kind}{code}{detail}"))))
             }
         };
+        if outturn == Outturn::Failed
+            && let Some(failures) = &mut self.state().failures
+        {
+            // The number that the command line ends with: 124 is that of a time limit.
+            let count = if end.exit_code() == Some(124) { &mut failures.timeouts } else { &mut failures.commands };
+            *count += 1;
+        }
         self.event(exit.session, Event::Ended { id, end });
         self.add([Item::Ended(id, outturn)]);
         if let Some((level, text)) = told {
-            self.add([notice(id, level, text)]);
+            self.add([notice(exit.session, id, level, text)]);
         }
+    }
+
+    /// Whether it falls to who asks to attend to a command in the background: only to the first.
+    pub(crate) fn attends(&self, id: CommandId) -> bool {
+        let mut state = self.state();
+        !state.over.contains(&id) && !state.open.insert(id, true).unwrap_or(false)
     }
 
     pub(crate) fn adopted(&self, session: SessionId) {
@@ -182,7 +229,7 @@ impl Hub {
 
     /// A command is silent: a warning for who listens, and a line in the next note of its consumer.
     pub(crate) fn silent(&self, silent: Silent) {
-        self.add([notice(silent.id, Level::Warning, silent.text.clone())]);
+        self.add([notice(silent.session, silent.id, Level::Warning, silent.text.clone())]);
         self.state().silent.insert(silent.id, silent);
     }
 
@@ -233,17 +280,21 @@ impl Hub {
                 state.telling = false;
                 return;
             };
-            let (listener, recorder) = (state.listener.clone(), state.recorder.clone());
+            let listener = match &item {
+                Item::Notice(session, _) => state.listeners.get(session).cloned(),
+                Item::Observed(_) | Item::Started(_) | Item::Ended(..) => None,
+            };
+            let recorder = state.recorder.clone();
             let observers = if matches!(item, Item::Observed(_)) { state.observers.clone() } else { Vec::new() };
             drop(state);
             // A panic is shown by the hook that its program has for panics, and goes no further.
             let told = |what: &dyn Fn()| drop(catch_unwind(AssertUnwindSafe(what)));
             match (&item, listener, recorder) {
-                (Item::Notice(notice), Some(listener), _) => told(&|| listener(notice)),
+                (Item::Notice(_, notice), Some(listener), _) => told(&|| listener(notice)),
                 (Item::Observed(observed), _, _) => observers.iter().for_each(|one| told(&|| one(observed))),
                 (Item::Started(id), _, Some(recorder)) => told(&|| recorder.started(id)),
                 (Item::Ended(id, outturn), _, Some(recorder)) => told(&|| recorder.ended(id, *outturn)),
-                (Item::Notice(_) | Item::Started(_) | Item::Ended(..), _, _) => {}
+                (Item::Notice(..) | Item::Started(_) | Item::Ended(..), _, _) => {}
             }
         }
     }
@@ -253,6 +304,29 @@ impl Hub {
     }
 }
 
-fn notice(id: CommandId, level: Level, text: String) -> Item {
-    Item::Notice(Notice { id, level, text })
+impl State {
+    /// Whether this is the first word of a command.
+    fn opens(&mut self, id: CommandId) -> bool {
+        if self.over.contains(&id) || self.open.contains_key(&id) {
+            return false;
+        }
+        self.open.insert(id, false);
+        true
+    }
+
+    /// Whether this is the first word of its end.
+    fn closes(&mut self, id: CommandId, never_ran: bool) -> bool {
+        let first = self.open.remove(&id).is_some() || (never_ran && !self.over.contains(&id));
+        if first {
+            self.over.push_back(id);
+            if self.over.len() > REMEMBERED {
+                self.over.pop_front();
+            }
+        }
+        first
+    }
+}
+
+fn notice(session: SessionId, id: CommandId, level: Level, text: String) -> Item {
+    Item::Notice(session, Notice { id, level, text })
 }

@@ -69,7 +69,7 @@ pub use doctor::{DoctorReport, Finding};
 pub use error::{Error, ErrorKind, Result};
 pub use finished::Finished;
 pub use follow::Follower;
-pub use hub::{Event, Level, Notice, Observed, Outturn, Recorder};
+pub use hub::{Event, Failures, Level, Listener, Notice, Observed, Observer, Outturn, Recorder};
 pub use inspect::Entry;
 pub use note::Note;
 pub use open::{Anchor, SessionOptions};

@@ -452,7 +452,7 @@ impl Running {
     /// Sees to it that who listens hears how it goes on in the background.
     fn attend(&self, command: &Command) -> Result<()> {
         let hub = self.session.runtime().inner.hub.clone();
-        if hub.is_used() {
+        if hub.is_used() && hub.attends(command.id) {
             let session = std::sync::Arc::downgrade(&self.session.inner);
             let (consumer, quiet_after) = (self.request.consumer.clone(), self.quiet_after);
             Attention { id: command.id, dir: command.dir()?, session, consumer, quiet_after, hub }.begin();

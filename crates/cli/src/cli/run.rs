@@ -52,7 +52,7 @@ pub struct RunArgs {
     /// Stop it after this time without output
     #[arg(long, value_name = "D", value_parser = context::duration)]
     idle_limit: Option<Duration>,
-    /// Say so after this time without output, in the foreground alone; never stops it
+    /// Say so once after this time without output, in the foreground alone; 0s: never [default: 15m]
     #[arg(long, value_name = "D", value_parser = context::duration)]
     quiet_after: Option<Duration>,
     /// The working directory

@@ -91,7 +91,7 @@ async fn foreground(call: &Call, request: RunRequest) -> Result<Option<Outcome>,
                 None => return end_of(call, running).await.map(Some),
             },
             _ = ticks.tick() => if let Some(progress) = &call.progress {
-                progress.tell(&running.last_output(LAST_BYTES)?).await;
+                progress.tell(&running.last_output(LAST_BYTES)?, Some(&running.progress())).await;
             },
         }
     }

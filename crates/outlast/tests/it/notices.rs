@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast::core::id::CommandId;
 use outlast::core::record::Phase;
-use outlast::{Event, Level, Notice, Observed, Outcome, Outturn, Recorder, StopOptions, WaitOptions};
+use outlast::{Event, Failures, Level, Notice, Observed, Outcome, Outturn, Recorder, StopOptions, WaitOptions};
 
 use crate::world::{World, adopted, config, finished, in_world, soon, start};
 
@@ -38,7 +38,7 @@ fn o1_one_notice_of_silence_which_stops_nothing() {
     in_world("o1", async |world: World| {
         let session = world.session().await;
         let heard = Heard::<Notice>::new();
-        world.runtime.listen(Some(Arc::new(heard.take())));
+        session.listen(Some(Arc::new(heard.take())));
         let begin = async |line: &str, quiet: Duration| {
             let mut request = world.shell(line);
             request.quiet_after = Some(quiet);
@@ -83,7 +83,7 @@ fn o3_start_end_failure_and_stop_are_told() {
     in_world("o3", async |world: World| {
         let session = world.session().await;
         let heard = Heard::<Notice>::new();
-        world.runtime.listen(Some(Arc::new(heard.take())));
+        session.listen(Some(Arc::new(heard.take())));
         let fine = finished(session.run_to_end(world.shell("true")).await.expect("a run")).exit.id;
         let failed = start(&world, &session, "exit 3").await;
         session.wait(std::slice::from_ref(&failed), WaitOptions::default()).await.expect("a wait");
@@ -121,7 +121,7 @@ fn o4_notices_wait_and_come_in_order() {
         // A listener that is held up holds up no command.
         let gate = Arc::new((Mutex::new(false), Condvar::new()));
         let (hear, held) = (first.take(), gate.clone());
-        world.runtime.listen(Some(Arc::new(move |notice| {
+        session.listen(Some(Arc::new(move |notice| {
             let open = held.0.lock().expect("the gate");
             drop(held.1.wait_while(open, |open| !*open).expect("the gate"));
             hear(notice);
@@ -136,7 +136,7 @@ fn o4_notices_wait_and_come_in_order() {
         gate.1.notify_all();
         // The one that was on its way arrives, the rest waits for who comes next.
         first.wait(1).await;
-        world.runtime.listen(Some(Arc::new(second.take())));
+        session.listen(Some(Arc::new(second.take())));
         ids.push(finished(session.run_to_end(world.shell("true")).await.expect("a run")).exit.id);
         assert!(second.all().is_empty());
         world.runtime.resume_notices();
@@ -262,5 +262,68 @@ fn o7_recorders_are_best_effort() {
         assert_eq!(entries().len(), 6);
         // Another runtime has its own.
         assert!(outlast::Runtime::open(config(&world.state_dir)).is_ok());
+    });
+}
+
+/// Covers: J5
+#[test]
+fn j5_notices_go_to_the_listener_of_their_session() {
+    in_world("j5-notices", async |world: World| {
+        let (one, two) = (world.session().await, world.session().await);
+        let heard = Heard::<Notice>::new();
+        two.listen(Some(Arc::new(heard.take())));
+        let mut silent = world.shell("exec sleep 60");
+        silent.quiet_after = Some(Duration::from_millis(50));
+        let Outcome::Demoted(other) = one.start(silent).await.expect("a start") else { panic!("it ended") };
+        soon("the silence is noticed", async || one.note("model").await.expect("a note").is_some()).await;
+        assert!(two.note("model").await.expect("a note").is_none());
+        other.command.stop(StopOptions::by("model")).await.expect("a stop");
+        finished(two.run_to_end(world.shell("true")).await.expect("a run"));
+        assert!(heard.wait(2).await.iter().all(|notice| notice.id != *other.command.id()));
+        // What is pending is so whether or not anybody listens.
+        assert_eq!(one.pending("model").await.expect("pending").len(), 1);
+    });
+}
+
+/// Covers: T5
+#[test]
+fn t5_a_failure_counts_once() {
+    in_world("t5", async |world: World| {
+        let session = world.session().await;
+        finished(session.run_to_end(world.shell("exit 1")).await.expect("a run"));
+        assert_eq!(world.runtime.failures(), Failures::default(), "nobody asked for it");
+        world.runtime.count_failures();
+        let counted = async |timeouts, commands| {
+            let wanted = Failures { timeouts, commands };
+            soon("it is counted", async || world.runtime.failures() == wanted).await;
+        };
+        for line in ["true", "exit 3"] {
+            finished(session.run_to_end(world.shell(line)).await.expect("a run"));
+        }
+        counted(0, 1).await;
+        start(&world, &session, "exit 3").await;
+        counted(0, 2).await;
+        let mut late = world.shell("exec sleep 60");
+        late.limits.wall_ms = Some(100);
+        finished(session.run_to_end(late).await.expect("a run"));
+        counted(1, 2).await;
+        let stopped = start(&world, &session, "exec sleep 60").await;
+        stopped.stop(StopOptions::by("model")).await.expect("a stop");
+        // Three that wait for one command, and then the same command again.
+        for round in 1..=2 {
+            let mut joined = world.shell("while [ ! -e gate ]; do sleep 0.02; done; exit 5");
+            joined.join = true;
+            let mut callers = Vec::new();
+            for _ in 0..3 {
+                callers.push(session.run(joined.clone()).await.expect("a run"));
+            }
+            std::fs::write(world.work_dir.join("gate"), "").expect("the gate");
+            for mut caller in callers {
+                while caller.next().await.expect("an event").is_some() {}
+                caller.told().await.expect("told");
+            }
+            std::fs::remove_file(world.work_dir.join("gate")).expect("the gate");
+            counted(1, 2 + round).await;
+        }
     });
 }
