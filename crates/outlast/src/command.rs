@@ -82,6 +82,9 @@ impl Command {
             Standing::Watched => self.watched(&dir, with_text).await?,
             Standing::Lost(verdict) => {
                 let mut snapshot = self.recorded_snapshot(&dir)?;
+                if let Some(status) = understood(dir.status())? {
+                    snapshot.output.bytes = settle::found_output(&dir, &status)?.bytes;
+                }
                 snapshot.lose(&verdict);
                 snapshot.note = snapshot.note.or(settled.note);
                 snapshot
@@ -208,14 +211,15 @@ impl Command {
         if let Some(exit) = dir.exit()? {
             return settle::final_output(dir, &exit);
         }
-        let status = dir.status()?.map(|status| status.record);
-        let mut output = status.as_ref().map(|status| status.output).unwrap_or_default();
-        if status.is_none_or(|status| status.capturing) {
-            // Nobody closed the log, so there is no trailer: the file says how much came.
+        let Some(status) = dir.status()? else {
+            // Without a status nobody says where the output begins.
+            let mut output = OutputState::default();
             if let Some(log) = if_there(LogReader::open(dir.dir(), output.start, output.gap))? {
                 output.bytes = log.len()?;
             }
-        }
+            return Ok(output);
+        };
+        let output = settle::found_output(dir, &status)?;
         Ok(output)
     }
 }

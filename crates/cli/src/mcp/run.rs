@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::pin::pin;
 use std::time::Duration;
 
-use outlast::{Demotion, Finished, Outcome, RunEvent, RunRequest, Running, Snapshot};
+use outlast::{Demotion, Finished, Outcome, RunEvent, RunRequest, Running, Snapshot, Via};
 use outlast_core::ending::End;
 use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
 use outlast_core::notice::{self, Prospects};
@@ -52,7 +52,10 @@ pub async fn run(call: &Call, arguments: RunArguments) -> Result<Answer, Failure
         }
     };
     match outcome {
-        Outcome::Finished(finished) => ended(&finished),
+        Outcome::Finished(finished) => {
+            let told = told(call, &finished).await?;
+            ended(&finished, told)
+        }
         Outcome::Demoted(demotion) => demoted(call, &demotion, quiet).await,
     }
 }
@@ -184,8 +187,20 @@ fn entries(given: Vec<String>) -> Result<Vec<(OsString, OsString)>, String> {
     entries.collect()
 }
 
+/// A command that somebody else moved to the background while this caller waited for its end has a completion, which
+/// this reply tells.
+async fn told(call: &Call, finished: &Finished) -> Result<Option<String>, Failure> {
+    if !finished.exit.demoted {
+        return Ok(None);
+    }
+    match call.session.get(&finished.exit.id).await? {
+        Some(command) => call.tells(&command, &command.brief().await?, Via::Wait).await,
+        None => Ok(None),
+    }
+}
+
 /// The reply that tells an end in the foreground.
-fn ended(finished: &Finished) -> Result<Answer, Failure> {
+fn ended(finished: &Finished, told: Option<String>) -> Result<Answer, Failure> {
     let exit = &finished.exit;
     let lines = words::ended_inline(finished, None, Reader::Tools);
     if matches!(exit.end, End::SpawnFailed { .. }) {
@@ -196,6 +211,7 @@ fn ended(finished: &Finished) -> Result<Answer, Failure> {
     if finished.joined {
         text.push_str(JOINED);
     }
+    text.extend(told.map(|line| line + "\n"));
     for line in &lines {
         text.push_str(&format!("{}\n", display_line(line)));
     }
