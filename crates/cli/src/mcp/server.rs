@@ -8,8 +8,9 @@ use outlast::Runtime;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, GetTaskParams, GetTaskResult, Implementation,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, ErrorCode, GetTaskParams,
+    GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities,
+    ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
 
@@ -23,6 +24,9 @@ use super::settings::Settings;
 use super::tools::{self, Name};
 use super::{list, read, run, send, stop, task, wait};
 use crate::exit::Failure;
+
+/// Methods that take params.
+const SERVED: [&str; 5] = ["tools/call", "tools/list", "tasks/get", "tasks/update", "tasks/cancel"];
 
 /// The MCP server. Clones are the same.
 #[derive(Clone)]
@@ -186,6 +190,18 @@ impl ServerHandler for Server {
             }
         })
         .await
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // A method that is served, and that did not read as what it should be.
+        if SERVED.contains(&request.method.as_str()) {
+            return Err(ErrorData::invalid_params(format!("the params of {} are malformed", request.method), None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }
 
     async fn get_task(

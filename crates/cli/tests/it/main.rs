@@ -16,6 +16,7 @@ mod kills;
 mod mcp_sessions;
 mod mcp_tasks;
 mod mcp_tools;
+mod mcp_wire;
 
 mod cases_delivery;
 mod cases_handles;
