@@ -409,8 +409,8 @@ pub struct StatusHead<'a> {
     pub elapsed: Duration,
     /// Bytes of output that came.
     pub bytes: u64,
-    /// How many of them, at the end, the text below shows.
-    pub shown: u64,
+    /// How many of them, at the end, the text below shows; none where it says that itself.
+    pub shown: Option<u64>,
 }
 
 /// The phase of a command as a status tells it.
@@ -445,13 +445,16 @@ pub fn status_head(head: &StatusHead<'_>) -> String {
             format!("ended: {end}, no exit code, {status}, after {elapsed}")
         }
     };
-    let shown =
-        if head.shown >= head.bytes { "all shown".to_owned() } else { format!("the last {} shown", head.shown) };
+    let shown = match head.shown {
+        None => String::new(),
+        Some(shown) if shown >= head.bytes => ", all shown".to_owned(),
+        Some(shown) => format!(", the last {shown} shown"),
+    };
     let exit = match head.phase {
         StatusPhase::Ended { exit_code, .. } => exit_code.and_then(exit_line).unwrap_or_default(),
         StatusPhase::Running | StatusPhase::Stopping => String::new(),
     };
-    format!("[{}] {first}\noutput: {} bytes, {shown}\n{exit}\n", head.id, head.bytes)
+    format!("[{}] {first}\noutput: {} bytes{shown}\n{exit}\n", head.id, head.bytes)
 }
 
 /// The line that stands in the text of a command that ended with another code than 0.

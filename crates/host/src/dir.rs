@@ -126,6 +126,16 @@ impl Dir {
         &self.label
     }
 
+    /// Whether this open directory is the one that its path names now; not if it was removed or replaced. What cannot be
+    /// told counts as yes.
+    pub fn is_in_place(&self) -> bool {
+        match (fs::fstat(self), fs::stat(&self.label)) {
+            (Ok(own), Ok(named)) => (own.st_dev, own.st_ino) == (named.st_dev, named.st_ino),
+            (_, Err(Errno::NOENT | Errno::NOTDIR)) => false,
+            (Err(_), _) | (_, Err(_)) => true,
+        }
+    }
+
     /// The same open directory under the path that it will have for people.
     pub fn known_as(self, label: PathBuf) -> Dir {
         Dir { label, ..self }

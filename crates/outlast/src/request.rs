@@ -61,6 +61,9 @@ pub struct RunRequest {
     pub turn: Option<String>,
     /// Whether the caller can be told of a completion later; if not there is no demotion by the grace.
     pub can_be_told: bool,
+    /// The soft limit of open files (getrlimit(2)) that the command gets, for a caller that has raised its own; none means
+    /// the caller's.
+    pub open_files: Option<u64>,
     /// Whether the caller wants the output as it comes, as [`RunEvent::Output`](crate::RunEvent::Output).
     pub follow: bool,
     /// Whether it joins an identical command of the session that runs, or that ended and whose callers were not
@@ -100,6 +103,7 @@ impl RunRequest {
             delivery: Delivery::default(),
             turn: None,
             can_be_told: true,
+            open_files: None,
             follow: false,
             join: false,
         }
@@ -140,7 +144,7 @@ impl RunRequest {
             delivery: self.delivery,
             turn: self.turn,
             umask: inherit::umask(),
-            inherited: inherit::limits(),
+            inherited: inherit::limits_with(self.open_files),
         })
     }
 

@@ -98,6 +98,18 @@ impl Runtime {
         self.inner.unwritable.as_ref().map_or(Ok(()), Err)
     }
 
+    /// Whether this is the same runtime: a clone.
+    pub fn is(&self, other: &Runtime) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Whether the state directory that was opened is still the one of that path: not if somebody has removed or replaced
+    /// it, and then nothing can be found in it any more.
+    pub fn is_in_place(&self) -> bool {
+        let Ok(state) = &self.inner.state else { return true };
+        state.root().is_in_place()
+    }
+
     /// The state directory as it was given.
     pub fn state_dir(&self) -> &Path {
         &self.inner.config.state_dir

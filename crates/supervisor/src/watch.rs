@@ -108,7 +108,9 @@ impl Post {
                     }
                     (FromOwnKeeper::Owner { mark }, _) => self.context.owner = mark,
                     (FromOwnKeeper::Quit, _) => return None,
-                    (FromOwnKeeper::Assign { .. } | FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. }, _) => {}
+                    // The channel was lost on the way, for want of a descriptor: its caller starts again.
+                    (FromOwnKeeper::Assign { .. }, None) => self.tell_keeper(&ToOwnKeeper::Spare, None),
+                    (FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. }, _) => {}
                 }
             }
             self.link.as_ref()?;

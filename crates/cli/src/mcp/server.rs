@@ -89,7 +89,11 @@ impl Server {
             reply.text.push('\n');
         }
         if call.session.has_records() {
-            reply.text.push_str(&inbox::lines(&call).await?);
+            // The reply is worth more than the news behind it, which stay to be told.
+            reply.text.push_str(&match inbox::lines(&call).await {
+                Ok(lines) => lines,
+                Err(failure) => inbox::untold(&failure_text(&failure)),
+            });
         }
         // A client that has given up meanwhile is answered nothing, and told of nothing.
         Ok(if context.ct.is_cancelled() { Answer::Cancelled } else { reply.into() })

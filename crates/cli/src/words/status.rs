@@ -23,7 +23,7 @@ const KILL: i32 = 9;
 /// `elsewhere` says that the command is of another session than the one that was asked.
 pub fn status(snapshot: &Snapshot, elsewhere: Option<&str>) -> String {
     let tail = Tail::of(snapshot.output.bytes, &snapshot.output.tail, TEXT_BYTES);
-    let mut text = status_head(snapshot, elsewhere, tail.bytes.len() as u64, Reader::Shell);
+    let mut text = status_head(snapshot, elsewhere, Some(tail.bytes.len() as u64), Reader::Shell);
     let output = tail.text();
     if !output.is_empty() {
         text.push('\n');
@@ -35,8 +35,9 @@ pub fn status(snapshot: &Snapshot, elsewhere: Option<&str>) -> String {
     text
 }
 
-/// What stands before the output in a status that shows the last so many bytes of it.
-pub fn status_head(snapshot: &Snapshot, elsewhere: Option<&str>, shown: u64, reader: Reader) -> String {
+/// What stands before the output in a status that shows the last so many bytes of it, or another part that says itself
+/// which.
+pub fn status_head(snapshot: &Snapshot, elsewhere: Option<&str>, shown: Option<u64>, reader: Reader) -> String {
     let end = snapshot.end.as_ref().map(end_words).unwrap_or_default();
     let phase = match snapshot.phase {
         Phase::Running => StatusPhase::Running,

@@ -81,3 +81,70 @@ fn a_client_that_does_not_read_cannot_hold_the_server() {
         drop(front.wait_killed());
     }
 }
+
+/// Covers: L16, S5
+#[test]
+fn without_descriptors_no_command_that_ran_is_told_as_not_started() {
+    for limit in [32, 64] {
+        let world = world();
+        let line = format!("ulimit -n {limit}; exec outlast mcp --session {}", world.session());
+        let server = world.shell(&line).without("OUTLAST_SESSION").open_input().spawn();
+        let mut client = Client::over(server, Era::Modern, "a-client");
+        let calls: Vec<u64> = (0..40)
+            .map(|n| {
+                let line = format!("echo >began-{n}; sleep 0.5; echo out-{n}");
+                client.start("run", json!({"command": line, "unique": true}))
+            })
+            .collect();
+        let mut ran = 0;
+        for (n, call) in calls.into_iter().enumerate() {
+            let reply = client.reply(call);
+            let began = world.file(&format!("began-{n}")).exists();
+            assert_eq!(began, reply.text.contains(&format!("out-{n}\n")), "{n} of {limit}: {reply:?}");
+            assert_eq!(began, !reply.is_error, "{n} of {limit}: {reply:?}");
+            ran += usize::from(began);
+        }
+        assert!(ran > 0, "none of 40 could run with {limit} descriptors");
+        assert!(client.tool("list", json!({})).news().is_empty());
+        client.close();
+    }
+}
+
+/// Covers: M4
+#[test]
+fn a_state_directory_that_is_replaced_is_found_again() {
+    let world = outlast_testkit::World::bare(crate::support::BINARY, "state");
+    let host = world.sleeper();
+    let anchor = host.pid().to_string();
+    let mut client = world.mcp(Era::Modern, &["--anchor", &anchor]);
+    let id = client.background("sleep 300");
+    client.tool("stop", json!({"id": id}));
+    std::fs::rename(world.state(), world.root().join("gone")).expect("the state directory can be moved");
+    let next = client.background("sleep 300");
+    assert_eq!(client.tool("list", json!({})).commands()[0].str("/id"), next);
+    std::fs::remove_dir_all(world.root().join("gone")).expect("it can be removed");
+}
+
+#[test]
+fn a_reply_is_bounded_whatever_is_asked() {
+    let world = world();
+    let mut client = world.mcp(Era::Modern, &["--session", &world.session()]);
+    let long = "x".repeat(100_000);
+    let many: Vec<String> = (0..5000).map(|n| format!("w{n}")).collect();
+    for (tool, arguments) in [
+        ("run", json!({"command": "true", "label": long})),
+        ("run", json!({"command": "true", "cwd": format!("/{long}")})),
+        ("run", json!({"command": "true", "env": [long]})),
+        ("run", json!({"command": "true", long.as_str(): 1})),
+        ("wait", json!({"ids": many})),
+        ("wait", json!({"until": format!("output:({long}")})),
+        ("stop", json!({"ids": many})),
+        ("read", json!({"id": long})),
+    ] {
+        let reply = client.tool(tool, arguments);
+        assert!(reply.is_error && reply.text.len() < 2100, "{tool}: {} bytes", reply.text.len());
+    }
+    let id = client.background("seq 1000");
+    let part = client.tool("read", json!({"id": id, "head": 3}));
+    assert!(!part.text.contains("the last") && part.text.contains("shown: offset 0 to 6 of"), "{part:?}");
+}

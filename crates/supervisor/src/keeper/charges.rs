@@ -310,6 +310,8 @@ impl Keeper {
         }
         if gone || charge.link.is_eof() {
             let _ = self.poll.remove(&charge.link);
+            // One that lives and was not understood sees by this that it is on its own.
+            charge.link.shut();
             if !charge.own_child {
                 self.charge_died(number);
             }
