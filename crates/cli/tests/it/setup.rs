@@ -367,6 +367,33 @@ fn where_one_file_cannot_be_written_none_is() {
     assert_eq!(left, 2, "nothing that was half written stays");
 }
 
+/// The fenced block below a line of the README that begins with `title`.
+fn readme(title: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = read(&path);
+    let at = text.find(title).unwrap_or_else(|| panic!("{title} is not in the README"));
+    let block = text[at..].split("```").nth(1).expect("a block");
+    block.split_once('\n').expect("a line with the language").1.to_owned()
+}
+
+#[test]
+fn what_the_readme_says_is_what_setup_writes() {
+    let world = bare();
+    for (host, title, file) in [
+        ("codex", "**Codex**", ".codex/config.toml"),
+        ("opencode", "**opencode**", ".config/opencode/opencode.json"),
+        ("gemini", "**Gemini CLI**", ".gemini/settings.json"),
+        ("qwen", "**Qwen Code**", ".qwen/settings.json"),
+        ("pi", "**pi**", ".pi/agent/mcp.json"),
+        ("cursor", "**Cursor**", ".cursor/mcp.json"),
+    ] {
+        write(&me(&world).join(file), &readme(title));
+        let out = setup(&world, &[host]).ok();
+        assert!(!out.text().contains("something else"), "{host}: {}", out.text());
+        assert!(!out.text().contains(": added mcp"), "{host}: {}", out.text());
+    }
+}
+
 #[test]
 fn the_plugin_folder_is_written_and_written_again() {
     let world = bare();
