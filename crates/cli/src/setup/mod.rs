@@ -93,6 +93,8 @@ fn plan(host: Host, place: &Place, wanted: &[Ours]) -> Result<Vec<Plan>, (Ours, 
             // Two names of one file: the first is the one that is meant.
             Ok(plan) if want.is_none() && planned.iter().any(|one| one.file.path == plan.file.path) => {}
             Ok(plan) => planned.push(plan),
+            // Nothing of ours is in what is no text, and nothing is to be.
+            Err(Failure::Refused(_)) if want.is_none() && !wanted.is_empty() && File::read(&ours.path).is_err() => {}
             Err(failure) => return Err((ours, failure)),
         }
     }

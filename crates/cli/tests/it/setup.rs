@@ -345,6 +345,10 @@ fn claude_reads_its_own_file_of_a_project_where_there_is_one() {
     setup(&world, &["claude", "--project", "--undo"]).ok();
     assert_eq!(read(&own), "# Ours\n");
     fs::remove_file(&own).expect("our file");
+    symlink("nothing", &own).expect("a link");
+    setup(&world, &["claude", "--project"]).ok();
+    assert!(read(&shared).contains("setup for claude: begin"), "a link to nothing is not in the way");
+    fs::remove_file(&own).expect("our link");
     write(&shared, "# Ours\n");
     symlink(&shared, &own).expect("a link");
     setup(&world, &["claude", "--project"]).ok();
