@@ -60,4 +60,6 @@ pub const POINTS: &[&str] = &[
     "keeper.closing",
     "keeper.closed",
     "keeper.leaving",
+    "retain.recorded",
+    "retain.hidden",
 ];

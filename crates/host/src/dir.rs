@@ -244,6 +244,29 @@ impl Dir {
         }
     }
 
+    /// True if this open file is the one that the name leads to.
+    pub fn is_named(&self, name: &str, file: impl AsFd) -> Result<bool> {
+        self.check_name("look at", name)?;
+        let failed = |e| FileError::os("look at", self.path_of(name), e);
+        let open = fs::fstat(file).map_err(failed)?;
+        match fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(named) => Ok((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(e) => Err(failed(e)),
+        }
+    }
+
+    /// Bytes on disk that a file takes; 0 if there is none.
+    pub fn disk_bytes(&self, name: &str) -> Result<u64> {
+        self.check_name("look at", name)?;
+        match fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW) {
+            // Blocks of 512 bytes, whatever the file system's own are (stat(2)).
+            Ok(stat) => Ok(u64::try_from(stat.st_blocks).unwrap_or(0) * 512),
+            Err(Errno::NOENT) => Ok(0),
+            Err(e) => Err(FileError::os("look at", self.path_of(name), e)),
+        }
+    }
+
     /// The names in this directory, unsorted, without `.` and `..`. Names that are not UTF-8 are
     /// left out: none of ours is.
     pub fn names(&self) -> Result<Vec<String>> {

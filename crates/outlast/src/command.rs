@@ -83,6 +83,7 @@ impl Command {
             Standing::Lost(verdict) => {
                 let mut snapshot = self.recorded_snapshot(&dir)?;
                 snapshot.lose(&verdict);
+                snapshot.prune(&dir)?;
                 snapshot.note = snapshot.note.or(settled.note);
                 snapshot
             }

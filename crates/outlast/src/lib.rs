@@ -49,7 +49,9 @@ mod attend;
 mod stop;
 mod teardown;
 mod reconcile;
+mod owed;
 mod retain;
+mod destroy;
 mod doctor;
 
 pub use ancestry::{Ancestor, ancestors};
@@ -76,6 +78,7 @@ pub use overview::SessionSummary;
 pub use read::{ReadOptions, Reading};
 pub use reconcile::{Predecessor, ReconcileReport};
 pub use request::RunRequest;
+pub use retain::Retained;
 pub use running::{Demotion, RunEvent, Running};
 pub use runtime::Runtime;
 pub use session::Session;

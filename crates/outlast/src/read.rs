@@ -4,6 +4,7 @@ use std::fs::File;
 
 use outlast_core::record::{ExitRecord, OutputState};
 use outlast_core::request::LogCap;
+use outlast_core::units::format_time;
 use outlast_host::dir::if_there;
 use outlast_host::frame;
 use outlast_host::store::command::CommandDir;
@@ -16,6 +17,7 @@ use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::output::{Piece, STEP, Stored, Stream};
 use crate::probe::{self, Probe};
+use crate::snapshot::pruned_at;
 
 /// Which part of the output to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,9 +131,12 @@ impl Command {
             reading.end = exit.output.bytes;
         }
         if reading.stored.is_none() {
-            reading.problem = Some(match &reading.kept {
-                Some(kept) => format!("it has no log; the last {} bytes of its output were kept", kept.bytes.len()),
-                None => "it has no log; no output of it is kept".to_owned(),
+            reading.problem = Some(match (pruned_at(dir)?, &reading.kept) {
+                (Some(at_ms), _) => pruned_words(at_ms),
+                (None, Some(kept)) => {
+                    format!("it has no log; the last {} bytes of its output were kept", kept.bytes.len())
+                }
+                (None, None) => "it has no log; no output of it is kept".to_owned(),
             });
         }
         if let Some(stored) = &mut reading.stored {
@@ -154,6 +159,11 @@ impl Command {
         };
         Ok(reading)
     }
+}
+
+/// That the output of a command was pruned, and when.
+fn pruned_words(at_ms: u64) -> String {
+    format!("its output was pruned on {}; how it ended is still known", format_time(at_ms))
 }
 
 /// What is held against the records of a command. Damaged records are told by a status.

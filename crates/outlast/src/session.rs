@@ -113,6 +113,13 @@ impl Session {
         Ok(MutexGuard::try_map(slot, Option::as_mut).ok())
     }
 
+    /// Closes the owner's connection, so that a keeper with nothing left to keep leaves.
+    pub(crate) async fn let_keeper_go(&self) {
+        if let Some(owner) = &self.inner.owner {
+            *owner.link.lock().await = None;
+        }
+    }
+
     /// Keeps the descriptor of a demoted leader as long as its process may still tell how it ended.
     pub(crate) fn keep_leader(&self, id: CommandId, leader: OwnedFd) {
         let (Some(owner), Ok(dir)) = (&self.inner.owner, self.dir()) else { return };

@@ -35,6 +35,7 @@ mod area_e;
 mod area_f;
 mod area_g;
 mod area_h;
+mod area_i;
 mod area_j;
 mod area_k;
 mod area_l;

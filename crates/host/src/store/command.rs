@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use outlast_core::id::CommandId;
-use outlast_core::record::{Durability, ExitRecord, ProcessMark, RequestRecord, StatusRecord, VerdictRecord, schema};
+use outlast_core::record::{
+    Durability, ExitRecord, ProcessMark, PrunedRecord, RequestRecord, StatusRecord, VerdictRecord, schema,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{Loaded, load, name, put, put_once};
 use crate::atomic::{Reserved, Slack};
+use crate::crash;
 use crate::dir::{Dir, FileError, Result};
 use crate::door::{self, DoorError, Listener};
 use crate::frame::Channel;
@@ -191,6 +194,39 @@ impl CommandDir {
             self.check_id("believe", name::VERDICT, record.id)?;
         }
         Ok(record)
+    }
+
+    /// That retention removed its output, if it did.
+    pub fn pruned(&self) -> Result<Option<Loaded<PrunedRecord>>> {
+        let record: Option<Loaded<PrunedRecord>> = load(&self.dir, name::PRUNED, schema::PRUNED)?;
+        if let Some(record) = &record {
+            self.check_id("believe", name::PRUNED, record.id)?;
+        }
+        Ok(record)
+    }
+
+    /// True if its log is there.
+    pub fn has_log(&self) -> Result<bool> {
+        self.dir.exists(name::LOG)
+    }
+
+    /// Bytes on disk that its output takes.
+    pub fn output_bytes(&self) -> Result<u64> {
+        Ok(self.dir.disk_bytes(name::LOG)? + self.dir.disk_bytes(name::INDEX)?)
+    }
+
+    /// Removes its output; that is recorded before it is done, and doing it again finishes what a death left. The
+    /// caller holds the lease, and nothing is captured any more.
+    pub fn prune(&self, record: &PrunedRecord) -> Result<()> {
+        self.check_id("write", name::PRUNED, record.id)?;
+        match put_once(&self.dir, name::PRUNED, record, self.durability) {
+            Err(error) if !error.is_taken() => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        crash::point("retain.recorded");
+        self.dir.remove_if_there(name::LOG)?;
+        self.dir.remove_if_there(name::INDEX)?;
+        Ok(())
     }
 
     /// True if `exit.json` is there, whatever is in it.

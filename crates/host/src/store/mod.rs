@@ -22,6 +22,7 @@ pub mod aliases;
 pub mod anchors;
 pub mod contexts;
 pub mod token;
+pub mod removal;
 pub mod crumbs;
 
 /// Names of the stored files.
@@ -34,6 +35,10 @@ pub mod name {
     pub const ANCHORS_LOCK: &str = ".lock";
     /// Directory of contexts in the state directory.
     pub const CONTEXTS: &str = "by-context";
+    /// Lock of retention, with the time of its last look inside.
+    pub const RETAIN_LOCK: &str = "retain.lock";
+    /// What a session's directory is called in front of its id while it is removed.
+    pub const OLD: &str = ".old-";
     /// The bearer token of the MCP server over HTTP.
     pub const TOKEN: &str = "http-token";
     /// Lock of the token.
@@ -54,6 +59,8 @@ pub mod name {
     pub const LEDGER: &str = "inbox.json";
     /// The end of the session; written once.
     pub const CLOSED: &str = "closed.json";
+    /// That the session is to go with all that is in it; there once that was asked for.
+    pub const GIVEN_UP: &str = "given-up";
     /// Aliases, a line of fixed length each.
     pub const ALIASES: &str = "aliases";
     /// Directory of commands in a session.
@@ -76,6 +83,8 @@ pub mod name {
     pub const EXIT: &str = "exit.json";
     /// What a reconciler found; written once.
     pub const VERDICT: &str = "verdict.json";
+    /// That retention removed the output, and when; written once.
+    pub const PRUNED: &str = "pruned.json";
     /// Door of the supervisor.
     pub const CONTROL_DOOR: &str = "control.sock";
 }

@@ -123,6 +123,16 @@ impl SessionDir {
         self.dir.exists(name::CLOSED)
     }
 
+    /// Says that the session is to go: from now on nobody is told of anything in it.
+    pub fn give_up(&self) -> Result<()> {
+        self.dir.create_file(name::GIVEN_UP).map(|_| ())
+    }
+
+    /// True if the session is to go.
+    pub fn is_given_up(&self) -> Result<bool> {
+        self.dir.exists(name::GIVEN_UP)
+    }
+
     /// Ids of all commands with records, oldest first. Names that are no id are left out.
     pub fn commands(&self) -> Result<Vec<CommandId>> {
         let mut ids: Vec<CommandId> = ids(&self.work)?;
@@ -149,6 +159,11 @@ impl SessionDir {
     /// Takes the keeper's lock if it is free.
     pub fn try_keeper_lock(&self) -> Result<Option<Lock>> {
         Lock::try_acquire(&self.dir, name::KEEPER_LOCK)
+    }
+
+    /// Takes the keeper's lock; waits in the kernel as long as another process holds it.
+    pub fn keeper_lock(&self) -> Result<Lock> {
+        Lock::acquire(&self.dir, name::KEEPER_LOCK)
     }
 
     /// True if a keeper lives.
