@@ -11,7 +11,7 @@ use std::path::Path;
 pub use command::CommandView;
 #[cfg(test)]
 pub use command::tests;
-pub use session::{ResumeView, SessionView, SessionsView};
+pub use session::{BoundView, ResumeView, SessionView, SessionsView};
 
 /// `outlast.list/1`
 #[derive(Serialize)]

@@ -14,6 +14,7 @@ use rustix::fs::{self, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Sta
 use rustix::io::Errno;
 
 mod error;
+mod facts;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -70,6 +71,14 @@ impl Dir {
         let (parent, name, label) = split_root(path)?;
         let Some(parent_dir) = open_parent(&parent, false)? else { return Ok(None) };
         if_there(Dir::open_root_in(parent_dir.as_fd(), &name, label, Looser::Kept))
+    }
+
+    /// Opens a directory of the user's that is no state directory. Its mode stays as it is, what is opened in it is
+    /// tightened. Refused: a link, and a directory of another user.
+    pub fn open_place(path: &Path) -> Result<Dir> {
+        let (parent, name, label) = split_root(path)?;
+        let parent_dir = open_parent(&parent, false)?.ok_or_else(|| FileError::os("open", &label, Errno::NOENT))?;
+        Ok(Dir::open_untouched(parent_dir.as_fd(), &name, label, Looser::Tightened)?.0)
     }
 
     fn open_root_in(parent: BorrowedFd<'_>, name: &str, label: PathBuf, looser: Looser) -> Result<Dir> {
@@ -244,29 +253,6 @@ impl Dir {
         }
     }
 
-    /// True if this open file is the one that the name leads to.
-    pub fn is_named(&self, name: &str, file: impl AsFd) -> Result<bool> {
-        self.check_name("look at", name)?;
-        let failed = |e| FileError::os("look at", self.path_of(name), e);
-        let open = fs::fstat(file).map_err(failed)?;
-        match fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(named) => Ok((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)),
-            Err(Errno::NOENT) => Ok(false),
-            Err(e) => Err(failed(e)),
-        }
-    }
-
-    /// Bytes on disk that a file takes; 0 if there is none.
-    pub fn disk_bytes(&self, name: &str) -> Result<u64> {
-        self.check_name("look at", name)?;
-        match fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW) {
-            // Blocks of 512 bytes, whatever the file system's own are (stat(2)).
-            Ok(stat) => Ok(u64::try_from(stat.st_blocks).unwrap_or(0) * 512),
-            Err(Errno::NOENT) => Ok(0),
-            Err(e) => Err(FileError::os("look at", self.path_of(name), e)),
-        }
-    }
-
     /// The names in this directory, unsorted, without `.` and `..`. Names that are not UTF-8 are
     /// left out: none of ours is.
     pub fn names(&self) -> Result<Vec<String>> {
@@ -299,6 +285,21 @@ impl Dir {
     /// Removes a file as [`Dir::remove_file`] does; false if there was none.
     pub fn remove_if_there(&self, name: &str) -> Result<bool> {
         Ok(if_there(self.remove_file(name))?.is_some())
+    }
+
+    /// Tightens the modes of the files in this directory, and refuses what is none.
+    pub fn tighten_files(&self) -> Result<()> {
+        self.names()?.iter().try_for_each(|name| self.open_file(name).map(|_| ()))
+    }
+
+    /// Removes a directory if it is there and empty; false if something is in it.
+    pub fn remove_empty(&self, name: &str) -> Result<bool> {
+        self.check_name("remove", name)?;
+        match fs::unlinkat(self, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(true),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+            Err(e) => Err(FileError::os("remove", self.path_of(name), e)),
+        }
     }
 
     /// Removes a directory and everything below it, following no link.
@@ -387,7 +388,7 @@ pub fn if_there<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 fn split_root(path: &Path) -> Result<(PathBuf, String, PathBuf)> {
-    let refused = |why| FileError::refused("use as state directory", path, why);
+    let refused = |why| FileError::refused("use", path, why);
     let path = std::path::absolute(path).map_err(|e| FileError::io("find", path, &e))?;
     // Rebuilt from its components, because a trailing slash would make the kernel follow a link.
     let clean: PathBuf = path.components().collect();

@@ -49,6 +49,7 @@ mod attend;
 mod stop;
 mod teardown;
 mod reconcile;
+mod bind;
 mod owed;
 mod retain;
 mod destroy;
@@ -56,6 +57,7 @@ mod doctor;
 
 pub use ancestry::{Ancestor, ancestors};
 pub use attend::{WaitEnd, WaitOptions, WaitReport, Waited};
+pub use bind::Bound;
 pub use claim::Claim;
 pub use command::Command;
 pub use condition::Until;

@@ -81,12 +81,22 @@ struct Dropping {
 impl Command {
     /// Reads a range of its output.
     pub async fn read(&self, options: ReadOptions) -> Result<Reading> {
-        let dir = self.dir()?;
-        let live = match probe::status(&dir).await? {
+        loop {
+            let dir = self.dir()?;
+            let reading = self.read_in(&dir, options).await;
+            // Of records that went to another file system meanwhile half may have been seen.
+            if dir.moved()?.is_none() {
+                return reading;
+            }
+        }
+    }
+
+    async fn read_in(&self, dir: &CommandDir, options: ReadOptions) -> Result<Reading> {
+        let live = match probe::status(dir).await? {
             Probe::Live(status, _) => Some(status.output),
             Probe::Silent { .. } | Probe::Nobody => None,
         };
-        let mut reading = self.open_reading(&dir, live, options.stream)?;
+        let mut reading = self.open_reading(dir, live, options.stream)?;
         let all = reading.end;
         reading.next = options.offset.min(all);
         reading.end = options.bytes.map_or(all, |count| reading.next.saturating_add(count).min(all));
@@ -94,7 +104,7 @@ impl Command {
         if let Some(lines) = options.tail_lines {
             reading.next = reading.last_lines(lines)?;
         }
-        let errors: Vec<String> = record_errors(&dir)?.into_iter().chain(reading.problem.take()).collect();
+        let errors: Vec<String> = record_errors(dir)?.into_iter().chain(reading.problem.take()).collect();
         reading.problem = (!errors.is_empty()).then(|| errors.join("; "));
         Ok(reading)
     }

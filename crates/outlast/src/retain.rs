@@ -203,7 +203,9 @@ impl Pass<'_> {
         let Some(session) = self.state.session(log.session)? else { return Ok(()) };
         let Some(command) = session.command(log.id)? else { return Ok(()) };
         if !self.dry_run {
-            let Some(_lease) = command.try_lease_unsigned()? else {
+            // Whoever moves it holds the lease; what was moved away meanwhile is for the next look.
+            let lease = command.try_lease_unsigned()?.filter(|_| matches!(command.moved(), Ok(None)));
+            let Some(_lease) = lease else {
                 self.retained.kept.push(format!("the output of {} stays: it is in use", log.id));
                 return Ok(());
             };

@@ -35,7 +35,13 @@ impl Session {
 
     /// What its creator wrote; none for a session that is nowhere on disk, or whose record is damaged.
     pub fn record(&self) -> Option<&SessionRecord> {
-        self.inner.record.as_ref()
+        self.inner.given.get().or(self.inner.record.as_ref())
+    }
+
+    /// Takes over that it was given a context.
+    pub(crate) fn know(&self, record: SessionRecord) {
+        // It is given one once.
+        let _known = self.inner.given.set(record);
     }
 
     /// Whether records can be made in it.

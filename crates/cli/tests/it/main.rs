@@ -3,6 +3,7 @@
 
 mod support;
 
+mod bind;
 mod command_line;
 mod foreground;
 mod words;

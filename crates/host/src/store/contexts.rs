@@ -10,7 +10,7 @@ use super::name;
 use super::state::State;
 use crate::atomic::{self, Durability};
 use crate::dir::{Dir, FileError, Result, if_there};
-use crate::lock::lock_file;
+use crate::lock::{Lock, lock_file};
 
 /// Puts a session into its context; an empty context has no sessions.
 ///
@@ -36,6 +36,11 @@ pub fn append(state: &State, context: &str, session: SessionId) -> Result<()> {
     file.write_all_at(format!("\n{session}\n").as_bytes(), length).map_err(failed)
 }
 
+/// Held while a session is given a context that no other living one may have.
+pub fn lock(state: &State) -> Result<Lock> {
+    Lock::acquire(&state.root().create_sub(name::CONTEXTS)?, name::CONTEXTS_LOCK)
+}
+
 /// Takes a session that is no more out of its context.
 pub fn forget(state: &State, context: &str, session: SessionId) -> Result<()> {
     let Some(contexts) = if_there(state.root().sub(name::CONTEXTS))? else { return Ok(()) };
@@ -46,7 +51,7 @@ pub fn forget(state: &State, context: &str, session: SessionId) -> Result<()> {
 pub fn clear(state: &State, dry_run: bool, is_gone: impl Fn(SessionId) -> bool) -> Result<Vec<PathBuf>> {
     let Some(contexts) = if_there(state.root().sub(name::CONTEXTS))? else { return Ok(Vec::new()) };
     let mut cleared = Vec::new();
-    for file_name in contexts.names()? {
+    for file_name in contexts.names()?.into_iter().filter(|file| file != name::CONTEXTS_LOCK) {
         let ids = read(&contexts, &file_name)?.unwrap_or_default();
         if ids.iter().any(|id| is_gone(*id)) {
             cleared.push(contexts.path_of(&file_name));

@@ -48,6 +48,7 @@ impl Vacated {
     pub fn remove(self, state: &State) -> Result<()> {
         let record = understood(self.session.record().map(Some))?;
         let id = self.session.id();
+        super::moving::remove_places(&self.session)?;
         // One that was removed half and could not be cleared stands in the way of nobody but this.
         clear_hidden(state, id)?;
         state.sessions().rename_noreplace(&id.to_string(), &hidden(id))?;

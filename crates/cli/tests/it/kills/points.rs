@@ -203,6 +203,7 @@ fn every_crash_point_is_played() {
         &VACANT,
         &JOIN,
         &RETAIN,
+        &crate::bind::MOVE,
         &["supervisor.signalling", "keeper.assigning", "keeper.closing", "keeper.closed", "keeper.leaving"],
     ]
     .concat();
