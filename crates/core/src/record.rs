@@ -1,5 +1,6 @@
 //! The types that are stored on disk: versioned, read for ever, each with exactly one writing function.
 
+mod kept;
 mod trace;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use crate::joining::Joinable;
 use crate::origin::Trust;
 use crate::request::{Delivery, LogCap, OsText, Request, Survivors, from_hex};
 
+pub use kept::{BoundRecord, ContextRecord, PrunedRecord};
 pub use trace::TraceLine;
 
 /// Names of the schemas of stored files; the number after the slash is the version.
@@ -28,6 +30,12 @@ pub mod schema {
     pub const SESSION: &str = "outlast.session-file/1";
     /// `closed.json`
     pub const CLOSED: &str = "outlast.closed/1";
+    /// `pruned.json`
+    pub const PRUNED: &str = "outlast.pruned/1";
+    /// `bound.json`
+    pub const BOUND: &str = "outlast.bound/1";
+    /// `context.json`
+    pub const CONTEXT: &str = "outlast.context/1";
     /// `inbox.json`
     pub const LEDGER: &str = "outlast.ledger/1";
 }

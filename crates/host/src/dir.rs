@@ -14,6 +14,7 @@ use rustix::fs::{self, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Sta
 use rustix::io::Errno;
 
 mod error;
+mod facts;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -70,6 +71,14 @@ impl Dir {
         let (parent, name, label) = split_root(path)?;
         let Some(parent_dir) = open_parent(&parent, false)? else { return Ok(None) };
         if_there(Dir::open_root_in(parent_dir.as_fd(), &name, label, Looser::Kept))
+    }
+
+    /// Opens a directory of the user's that is no state directory. Its mode stays as it is, what is opened in it is
+    /// tightened. Refused: a link, and a directory of another user.
+    pub fn open_place(path: &Path) -> Result<Dir> {
+        let (parent, name, label) = split_root(path)?;
+        let parent_dir = open_parent(&parent, false)?.ok_or_else(|| FileError::os("open", &label, Errno::NOENT))?;
+        Ok(Dir::open_untouched(parent_dir.as_fd(), &name, label, Looser::Tightened)?.0)
     }
 
     fn open_root_in(parent: BorrowedFd<'_>, name: &str, label: PathBuf, looser: Looser) -> Result<Dir> {
@@ -288,6 +297,21 @@ impl Dir {
         Ok(if_there(self.remove_file(name))?.is_some())
     }
 
+    /// Tightens the modes of the files in this directory, and refuses what is none.
+    pub fn tighten_files(&self) -> Result<()> {
+        self.names()?.iter().try_for_each(|name| self.open_file(name).map(|_| ()))
+    }
+
+    /// Removes a directory if it is there and empty; false if something is in it.
+    pub fn remove_empty(&self, name: &str) -> Result<bool> {
+        self.check_name("remove", name)?;
+        match fs::unlinkat(self, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(true),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+            Err(e) => Err(FileError::os("remove", self.path_of(name), e)),
+        }
+    }
+
     /// Removes a directory and everything below it, following no link.
     pub fn remove_tree(&self, name: &str) -> Result<()> {
         let inner = self.sub(name)?;
@@ -374,7 +398,7 @@ pub fn if_there<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 fn split_root(path: &Path) -> Result<(PathBuf, String, PathBuf)> {
-    let refused = |why| FileError::refused("use as state directory", path, why);
+    let refused = |why| FileError::refused("use", path, why);
     let path = std::path::absolute(path).map_err(|e| FileError::io("find", path, &e))?;
     // Rebuilt from its components, because a trailing slash would make the kernel follow a link.
     let clean: PathBuf = path.components().collect();

@@ -52,8 +52,18 @@ impl Command {
     }
 
     pub(crate) async fn look(&self, with_text: bool) -> Result<Snapshot> {
-        let dir = self.dir()?;
-        let (standing, settled) = match settle::settle(&self.session, &dir, Report::default()).await {
+        loop {
+            let dir = self.dir()?;
+            let snapshot = self.look_in(&dir, with_text).await;
+            // Of records that went to another file system meanwhile half may have been seen.
+            if dir.moved()?.is_none() {
+                return snapshot;
+            }
+        }
+    }
+
+    async fn look_in(&self, dir: &CommandDir, with_text: bool) -> Result<Snapshot> {
+        let (standing, settled) = match settle::settle(&self.session, dir, Report::default()).await {
             Ok(settled) => settled,
             // Nobody can finish its record where nothing can be written; what there is is shown.
             Err(error) if error.is_unwritable() => {
@@ -61,36 +71,37 @@ impl Command {
                 (Standing::Deferred(note), Settled::default())
             }
             // What is damaged is said, and what can be read is shown.
-            Err(error @ Error::File(_)) if !error.is_unknown() => return self.damaged(&dir, &error),
+            Err(error @ Error::File(_)) if !error.is_unknown() => return self.damaged(dir, &error),
             Err(error) => return Err(error),
         };
         let mut snapshot = match standing {
             Standing::Ended(exit) => {
-                let output = settle::final_output(&dir, &exit)?;
+                let output = settle::final_output(dir, &exit)?;
                 let kept = exit.kept_tail().filter(|_| with_text);
-                let mut snapshot = Snapshot::of_exit(*exit, output, &dir)?;
+                let mut snapshot = Snapshot::of_exit(*exit, output, dir)?;
                 if let Some(tail) = kept {
                     let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
                     snapshot.output.show(tail, from);
                 }
                 // Only survivors are news after the end: without any, whoever holds the lease writes the trailer.
                 if !snapshot.survivors_at_end.is_empty() && dir.lease_is_held()? {
-                    self.ask(&dir, &mut snapshot, with_text).await?;
+                    self.ask(dir, &mut snapshot, with_text).await?;
                 }
                 snapshot
             }
-            Standing::Watched => self.watched(&dir, with_text).await?,
+            Standing::Watched => self.watched(dir, with_text).await?,
             Standing::Lost(verdict) => {
-                let mut snapshot = self.recorded_snapshot(&dir)?;
+                let mut snapshot = self.recorded_snapshot(dir)?;
                 if let Some(status) = understood(dir.status())? {
-                    snapshot.output.bytes = settle::found_output(&dir, &status)?.bytes;
+                    snapshot.output.bytes = settle::found_output(dir, &status)?.bytes;
                 }
                 snapshot.lose(&verdict);
+                snapshot.prune(dir)?;
                 snapshot.note = snapshot.note.or(settled.note);
                 snapshot
             }
             Standing::Deferred(note) => {
-                let mut snapshot = self.recorded_snapshot(&dir)?;
+                let mut snapshot = self.recorded_snapshot(dir)?;
                 snapshot.phase = Phase::Stopping;
                 snapshot.pid = None;
                 snapshot.damaged = snapshot.note.take();
@@ -100,7 +111,7 @@ impl Command {
         };
         let may_have_text = snapshot.output.bytes > 0 || (snapshot.output.capturing && snapshot.quiet_ms.is_none());
         if with_text && snapshot.output.tail.is_empty() && may_have_text {
-            self.show_tail(&dir, &mut snapshot);
+            self.show_tail(dir, &mut snapshot);
         }
         Ok(snapshot)
     }
@@ -123,6 +134,8 @@ impl Command {
         let recorded = async {
             loop {
                 match settle::recorded(dir)? {
+                    // Whoever moves it holds its lease for that time.
+                    Some(Standing::Watched) | None if dir.moved()?.is_some() => return Ok(Standing::Watched),
                     Some(Standing::Watched) | None => watch.changed().await?,
                     Some(standing) => return Ok::<_, Error>(standing),
                 }

@@ -216,6 +216,9 @@ impl Session {
 
     async fn due_here(&self, consumer: &str) -> Result<Vec<(CommandId, bool)>> {
         let Some(dir) = self.dir_if_any()? else { return Ok(Vec::new()) };
+        if dir.is_given_up()? {
+            return Ok(Vec::new());
+        }
         let ledger = stored::read(dir.dir())?;
         let told = ledger.consumers.get(consumer);
         let through = told.map_or(0, |told| told.through);

@@ -86,7 +86,8 @@ impl Session {
                 (Some(end), Some(code)) => format!("{} (exit code {code})", end.kind().replace('_', " ")),
                 (Some(end), None) => format!("{}, and no exit code is known", end.kind()),
             };
-            return Ok(Some(Error::EarlierSession { id, session: *session.id(), known }));
+            let pruned = if snapshot.pruned_at_ms.is_some() { "; its output was pruned" } else { "" };
+            return Ok(Some(Error::EarlierSession { id, session: *session.id(), known: known + pruned }));
         }
         Ok(None)
     }

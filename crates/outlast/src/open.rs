@@ -1,6 +1,6 @@
 //! Sessions: made, found, opened, adopted.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use outlast_core::id::{CommandId, SessionId};
@@ -234,14 +234,16 @@ impl Runtime {
 
     pub(crate) fn session_nowhere(&self) -> Result<Session> {
         let id = self.new_session_id()?;
-        let inner = SessionInner { runtime: self.clone(), id, dir: None, record: None, owner: None };
+        let inner =
+            SessionInner { runtime: self.clone(), id, dir: None, record: None, given: OnceLock::new(), owner: None };
         Ok(Session { inner: Arc::new(inner) })
     }
 
     fn enter_owned(&self, dir: SessionDir, record: Option<SessionRecord>, owner: Owner) -> Session {
         let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let id = dir.id();
-        let inner = Arc::new(SessionInner { runtime: self.clone(), id, dir: Some(dir), record, owner: Some(owner) });
+        let (runtime, given) = (self.clone(), OnceLock::new());
+        let inner = Arc::new(SessionInner { runtime, id, dir: Some(dir), record, given, owner: Some(owner) });
         sessions.insert(id, Arc::downgrade(&inner));
         Session { inner }
     }
@@ -256,17 +258,21 @@ impl Runtime {
             return Ok(Session { inner });
         }
         let owner = if own { Some(Owner::take(&dir)?) } else { None };
-        let inner = Arc::new(SessionInner { runtime: self.clone(), id, dir: Some(dir), record, owner });
+        let (runtime, given) = (self.clone(), OnceLock::new());
+        let inner = Arc::new(SessionInner { runtime, id, dir: Some(dir), record, given, owner });
         sessions.retain(|_, known| known.strong_count() > 0);
         sessions.insert(id, Arc::downgrade(&inner));
         Ok(Session { inner })
     }
 }
 
-/// A session that somebody looks at: what the commands of killed watchers left running in it is ended.
+/// A session that somebody looks at: what the commands of killed watchers left running in it is ended, and records that
+/// nobody moved to where it is bound are.
 async fn looked_at(session: Session) -> Session {
     // Where /proc cannot be read nothing can be proven, and the look goes on.
     let _ = session.end_strays().await;
+    // Records that cannot be moved are found where they are; `doctor` names them.
+    let _ = session.follow_binding().await;
     session
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use outlast_core::id::{CommandId, EventId, ReportId, SessionId};
 use outlast_core::record::{ProcessMark, SessionRecord};
@@ -40,6 +40,8 @@ pub(crate) struct SessionInner {
     /// None for a session that is nowhere on disk.
     pub(crate) dir: Option<SessionDir>,
     pub(crate) record: Option<SessionRecord>,
+    /// The same with the context that it was given through a handle of this process.
+    pub(crate) given: OnceLock<SessionRecord>,
     pub(crate) owner: Option<Owner>,
 }
 

@@ -10,6 +10,7 @@ use outlast_core::record::{
 use outlast_core::request::{Delivery, Lifetime, OsText, Stdin};
 use outlast_core::wire::LiveStatus;
 use outlast_host::store::command::CommandDir;
+use outlast_host::store::understood;
 use outlast_host::{clock, proc};
 use std::path::PathBuf;
 
@@ -85,6 +86,8 @@ pub struct Snapshot {
     pub quiet_ms: Option<u64>,
     /// The report that named it as lost.
     pub report: Option<String>,
+    /// When retention removed its output, Unix time in milliseconds; everything else is still known.
+    pub pruned_at_ms: Option<u64>,
     /// What a reader should know beside the facts, such as a supervisor that does not answer.
     pub note: Option<String>,
     /// What is wrong with records that cannot be understood; the end then counts as lost, if there is one.
@@ -104,7 +107,9 @@ impl Snapshot {
             }
         }
         // Whose end was recorded for it without a log has none: a log begins with a heading.
-        let log = (output.start > 0).then(|| dir.log_path());
+        let pruned_at_ms = pruned_at(dir)?;
+        let has_log = output.start > 0 && (pruned_at_ms.is_none() || dir.has_log()?);
+        let log = has_log.then(|| dir.log_path());
         let ok = exit.is_ok();
         let newer = check_schema(&exit.schema, schema::EXIT) == SchemaCheck::Newer;
         Ok(Snapshot {
@@ -141,6 +146,7 @@ impl Snapshot {
             stdin_open: false,
             quiet_ms: None,
             report: None,
+            pruned_at_ms,
             note: newer.then(|| NEWER.to_owned()),
             damaged: None,
         })
@@ -187,6 +193,7 @@ impl Snapshot {
             stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin == Stdin::Open),
             quiet_ms: None,
             report: None,
+            pruned_at_ms: None,
             note: None,
             damaged: None,
             label: asked.as_ref().and_then(|asked| asked.label.clone()),
@@ -219,6 +226,15 @@ impl Snapshot {
         self.stopping_by = live.stopping_by;
     }
 
+    /// Takes over that its output was pruned, if it was.
+    pub(crate) fn prune(&mut self, dir: &CommandDir) -> Result<()> {
+        self.pruned_at_ms = pruned_at(dir)?;
+        if self.pruned_at_ms.is_some() && !dir.has_log()? {
+            self.output.log = None;
+        }
+        Ok(())
+    }
+
     /// Takes over that nobody knows how it ended.
     pub(crate) fn lose(&mut self, verdict: &VerdictRecord) {
         let interrupted = verdict.verdict == "interrupted";
@@ -236,6 +252,11 @@ impl Snapshot {
     pub fn fact(&self) -> Option<Fact> {
         self.end.as_ref().and_then(End::fact)
     }
+}
+
+/// When the output of a command was pruned, if it was. That of damaged records is not known to be.
+pub(crate) fn pruned_at(dir: &CommandDir) -> Result<Option<u64>> {
+    Ok(understood(dir.pruned())?.map(|pruned| pruned.at_ms))
 }
 
 /// Whether a survivor is still there: the same process, by its start time.

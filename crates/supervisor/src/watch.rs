@@ -20,6 +20,7 @@ use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::frame::{Channel, Stream};
 use outlast_host::inherit;
+use outlast_host::store::moving;
 use outlast_host::sys::{reap, signals};
 use rustix::process::Signal;
 
@@ -223,6 +224,10 @@ impl Watch<'_> {
             self.turn();
         }
         self.farewell();
+        if let (Some(records), Some(session)) = (&self.records, self.post.context.dir()) {
+            // Records that cannot be moved are found where they are; the next look at the session tries again.
+            let _ = moving::follow_own(session, records.dir.id());
+        }
     }
 
     fn is_over(&self) -> bool {

@@ -80,6 +80,9 @@ impl Server {
             Name::Stop => stop::stop(&call, read_arguments(name, given)?).await,
             Name::Send => send::send(&call, read_arguments(name, given)?).await,
         };
+        if name == Name::Run {
+            keep_within_bounds(&call);
+        }
         let mut reply = match answer {
             Ok(Answer::Reply(reply)) => reply,
             Ok(other) => return Ok(other),
@@ -119,6 +122,15 @@ impl Server {
             departures: self.departures.clone(),
         })
     }
+}
+
+/// Removes what is beyond the operator's bounds, once in a while, and lets no call wait for it.
+fn keep_within_bounds(call: &Call) {
+    let (runtime, keep) = (call.session.runtime().clone(), call.settings.bounds.keep);
+    tokio::spawn(async move {
+        // Nobody has asked for it; `outlast gc` does the same and says what stands in its way.
+        let _unsaid = runtime.retain_if_due(&keep).await;
+    });
 }
 
 fn read_arguments<T: serde::de::DeserializeOwned>(

@@ -44,6 +44,7 @@ pub struct CommandView {
     limit: Option<String>,
     errors: Vec<String>,
     note: Option<String>,
+    pruned_at_ms: Option<u64>,
 }
 
 impl CommandView {
@@ -104,6 +105,7 @@ impl CommandView {
             limit: snapshot.limit.clone(),
             errors: snapshot.errors.clone(),
             note: snapshot.note.clone(),
+            pruned_at_ms: snapshot.pruned_at_ms,
         }
     }
 
@@ -148,6 +150,7 @@ impl CommandView {
             limit: exit.limit.clone(),
             errors: exit.errors.clone(),
             note: None,
+            pruned_at_ms: None,
         }
     }
 }
@@ -225,6 +228,7 @@ pub mod tests {
             quiet_ms: None,
             report: None,
             note: None,
+            pruned_at_ms: None,
         }
     }
 

@@ -11,7 +11,7 @@ use outlast_core::push::Push;
 use outlast_core::record::{Fate, Phase, Survivor};
 use outlast_core::text::TEXT_BYTES;
 use outlast_core::text::excerpt::Tail;
-use outlast_core::units::format_elapsed;
+use outlast_core::units::{format_elapsed, format_time};
 use outlast_core::wire::DemotedBy;
 
 use super::{Reader, alive, end_words, processes, short_name};
@@ -79,6 +79,7 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
     if let Some(gap) = snapshot.output.gap {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
     }
+    lines.extend(pruned(snapshot));
     lines.extend(snapshot.report.as_ref().map(|report| format!("named by report {}", display_line(report))));
     match &snapshot.end {
         Some(End::SpawnFailed { .. }) => lines.extend(snapshot.errors.iter().map(|error| display_line(error))),
@@ -86,6 +87,18 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
     }
     lines.extend(snapshot.note.as_deref().map(display_line));
     lines
+}
+
+/// That its output was pruned, and when; usually nothing.
+fn pruned(snapshot: &Snapshot) -> Option<String> {
+    let at = format_time(snapshot.pruned_at_ms?);
+    // That it is removed is recorded before it is done, and a death may come in between.
+    let left = snapshot
+        .output
+        .log
+        .as_ref()
+        .map(|log| format!("; its log is still there: {}", display_line(&log.display().to_string())));
+    Some(format!("pruned on {at}: its output was removed, the rest is still known{}", left.unwrap_or_default()))
 }
 
 fn cut_short(end: Option<&End>) -> bool {
@@ -196,6 +209,7 @@ pub fn stopped(outcome: &StopOutcome, first: &str, elsewhere: Option<&str>) -> S
         _ => format!(", sent {first}"),
     };
     let what = match (outcome.already_ended, outcome.verified) {
+        (true, _) if snapshot.pruned_at_ms.is_some() => format!("had already ended, pruned: {end}{code}"),
         (true, _) => format!("had already ended: {end}{code}"),
         (false, true) => format!("ended: {end}{code}{signals}"),
         (false, false) => format!("stopping: {end}{code}{signals}; not verified yet"),

@@ -3,6 +3,7 @@
 
 mod support;
 
+mod bind;
 mod command_line;
 mod foreground;
 mod words;
@@ -36,6 +37,7 @@ mod area_e;
 mod area_f;
 mod area_g;
 mod area_h;
+mod area_i;
 mod area_j;
 mod area_k;
 mod area_l;

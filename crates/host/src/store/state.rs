@@ -6,8 +6,9 @@ use std::path::Path;
 use outlast_core::id::SessionId;
 use outlast_core::record::SessionRecord;
 
+use super::ids;
 use super::name;
-use super::session::{SessionDir, ids};
+use super::session::SessionDir;
 use crate::dir::{Dir, FileError, Result, if_there};
 
 /// More than a file system keeps beside the name of a file.

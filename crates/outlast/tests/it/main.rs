@@ -2,6 +2,7 @@
 
 mod world;
 mod deliver;
+mod destroy;
 mod ends;
 mod foreground;
 mod inspect;
