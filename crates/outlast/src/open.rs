@@ -130,7 +130,7 @@ impl Runtime {
         let lost = || Error::Unreachable("the thread that waited for the owner's lock is gone".to_owned());
         let lock = heard.await.map_err(|_| lost())??;
         let owner = Owner::holding(lock)?;
-        let session = self.enter_owned(dir, session.record().cloned(), owner);
+        let session = self.enter_owned(dir, session, owner);
         session.ensure_open().await?;
         if session.dir()?.has_keeper()? {
             session.owner_link().await?;
@@ -234,14 +234,29 @@ impl Runtime {
 
     pub(crate) fn session_nowhere(&self) -> Result<Session> {
         let id = self.new_session_id()?;
-        let inner = SessionInner { runtime: self.clone(), id, dir: None, record: None, owner: None };
+        let inner = SessionInner {
+            runtime: self.clone(),
+            id,
+            dir: None,
+            record: None,
+            owner: None,
+            observers: Default::default(),
+        };
         Ok(Session { inner: Arc::new(inner) })
     }
 
-    fn enter_owned(&self, dir: SessionDir, record: Option<SessionRecord>, owner: Owner) -> Session {
+    /// The handle of the new owner. Only now those who observed the session in this process hear from it.
+    fn enter_owned(&self, dir: SessionDir, guest: &Session, owner: Owner) -> Session {
         let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let id = dir.id();
-        let inner = Arc::new(SessionInner { runtime: self.clone(), id, dir: Some(dir), record, owner: Some(owner) });
+        let inner = Arc::new(SessionInner {
+            runtime: self.clone(),
+            id,
+            dir: Some(dir),
+            record: guest.record().cloned(),
+            owner: Some(owner),
+            observers: Arc::clone(&guest.inner.observers),
+        });
         sessions.insert(id, Arc::downgrade(&inner));
         Session { inner }
     }
@@ -250,13 +265,14 @@ impl Runtime {
     fn enter(&self, dir: SessionDir, record: Option<SessionRecord>, own: bool) -> Result<Session> {
         let id = dir.id();
         let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(inner) = sessions.get(&id).and_then(std::sync::Weak::upgrade)
-            && (inner.owner.is_some() || !own)
-        {
+        let known = sessions.get(&id).and_then(std::sync::Weak::upgrade);
+        if let Some(inner) = known.clone().filter(|inner| inner.owner.is_some() || !own) {
             return Ok(Session { inner });
         }
+        // Those who observed the session in this process hear from its owner, once it is that.
+        let observers = known.map(|known| Arc::clone(&known.observers)).unwrap_or_default();
         let owner = if own { Some(Owner::take(&dir)?) } else { None };
-        let inner = Arc::new(SessionInner { runtime: self.clone(), id, dir: Some(dir), record, owner });
+        let inner = Arc::new(SessionInner { runtime: self.clone(), id, dir: Some(dir), record, owner, observers });
         sessions.retain(|_, known| known.strong_count() > 0);
         sessions.insert(id, Arc::downgrade(&inner));
         Ok(Session { inner })

@@ -16,6 +16,8 @@ use outlast_host::{clock, mark};
 use crate::config::{Birth, Config};
 use crate::error::{Error, Result};
 use crate::link::Link;
+use crate::observe::Observers;
+use crate::places::Places;
 
 /// The runtime of one state directory. Cheap to clone; every clone is the same runtime.
 #[derive(Clone)]
@@ -41,6 +43,7 @@ pub(crate) struct SessionInner {
     pub(crate) dir: Option<SessionDir>,
     pub(crate) record: Option<SessionRecord>,
     pub(crate) owner: Option<Owner>,
+    pub(crate) observers: Arc<Observers>,
 }
 
 /// What the owner of a session holds.
@@ -50,6 +53,8 @@ pub(crate) struct Owner {
     pub(crate) mark: ProcessMark,
     /// The connection that shows the keeper that the owner lives; made when it is first needed.
     pub(crate) link: tokio::sync::Mutex<Option<Link>>,
+    /// The places of the tasks of this process.
+    pub(crate) tasks: Arc<Places>,
     /// Leaders of commands that this process started and that were demoted: whoever holds a descriptor of
     /// a process can read how it ended, also when keeper and supervisor are gone.
     pub(crate) leaders: Mutex<HashMap<CommandId, OwnedFd>>,
@@ -185,7 +190,13 @@ impl Owner {
     /// The owner who holds this lock.
     pub(crate) fn holding(lock: Lock) -> Result<Owner> {
         let mark = mark::own().map_err(|error| Error::Unreachable(format!("cannot identify this process: {error}")))?;
-        Ok(Owner { _lock: lock, mark, link: tokio::sync::Mutex::new(None), leaders: Mutex::default() })
+        Ok(Owner {
+            _lock: lock,
+            mark,
+            link: tokio::sync::Mutex::new(None),
+            tasks: Arc::default(),
+            leaders: Mutex::default(),
+        })
     }
 }
 

@@ -2,14 +2,14 @@
 
 use outlast_core::ending::{End, Fact};
 use outlast_core::id::{Alias, CommandId, SessionId};
+use outlast_core::notice::records_incomplete;
 use outlast_core::origin::Trust;
 use outlast_core::record::{
-    ExitRecord, OutputState, Phase, RequestRecord, SchemaCheck, StatusRecord, Survivor, VerdictRecord, check_schema,
-    schema,
+    ExitRecord, OutputState, PROCESS, Phase, RequestRecord, SchemaCheck, StatusRecord, Survivor, VerdictRecord,
+    check_schema, schema,
 };
 use outlast_core::request::{Delivery, Lifetime, OsText, Stdin};
 use outlast_core::wire::LiveStatus;
-use outlast_host::store::command::CommandDir;
 use outlast_host::{clock, proc};
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub struct Snapshot {
     pub alias: Option<Alias>,
     /// Its session.
     pub session: SessionId,
-    /// `process`.
+    /// `process`, or the kind of a task.
     pub kind: String,
     /// A line for people.
     pub label: Option<String>,
@@ -77,6 +77,10 @@ pub struct Snapshot {
     pub delivery: Delivery,
     /// The consumer that started it.
     pub consumer: String,
+    /// The command on whose behalf it runs, where there is one.
+    pub parent_command: Option<CommandId>,
+    /// The session of whoever asked, where it is another one.
+    pub parent_session: Option<SessionId>,
     /// Who asked for the stop that is under way.
     pub stopping_by: Option<String>,
     /// Whether its standard input is open.
@@ -96,7 +100,7 @@ const NEWER: &str = "a newer outlast wrote its records; what this one knows of t
 
 impl Snapshot {
     /// What an end that nobody told before says; the view of a completion.
-    pub(crate) fn of_exit(exit: ExitRecord, output: OutputState, dir: &CommandDir) -> Result<Snapshot> {
+    pub(crate) fn of_exit(exit: ExitRecord, output: OutputState, log: Option<PathBuf>) -> Result<Snapshot> {
         let mut survivors = Vec::new();
         for survivor in &exit.survivors {
             if lives(survivor)? {
@@ -104,7 +108,7 @@ impl Snapshot {
             }
         }
         // Whose end was recorded for it without a log has none: a log begins with a heading.
-        let log = (output.start > 0).then(|| dir.log_path());
+        let log = log.filter(|_| output.start > 0);
         let ok = exit.is_ok();
         let newer = check_schema(&exit.schema, schema::EXIT) == SchemaCheck::Newer;
         Ok(Snapshot {
@@ -137,6 +141,8 @@ impl Snapshot {
             trust: exit.trust,
             delivery: exit.delivery,
             consumer: exit.consumer,
+            parent_command: exit.parent_command,
+            parent_session: exit.parent_session,
             stopping_by: None,
             stdin_open: false,
             quiet_ms: None,
@@ -155,7 +161,7 @@ impl Snapshot {
         log: Option<PathBuf>,
     ) -> Snapshot {
         let alias = request.as_ref().map(|record| record.alias);
-        let kind = request.as_ref().map_or_else(|| "process".to_owned(), |record| record.kind.clone());
+        let kind = request.as_ref().map_or_else(|| PROCESS.to_owned(), |record| record.kind.clone());
         let program = request.as_ref().map_or_else(|| OsText(Vec::new()), |record| record.program.clone());
         let asked = request.map(|record| record.request);
         let started_at_ms = status.map_or(id.unix_ms(), |status| status.started_at_ms);
@@ -192,6 +198,8 @@ impl Snapshot {
             label: asked.as_ref().and_then(|asked| asked.label.clone()),
             trust: asked.as_ref().map(|asked| asked.trust).unwrap_or_default(),
             delivery: asked.as_ref().map(|asked| asked.delivery).unwrap_or_default(),
+            parent_command: asked.as_ref().and_then(|asked| asked.parent_command),
+            parent_session: asked.as_ref().and_then(|asked| asked.parent_session),
             consumer: asked.as_ref().map(|asked| asked.consumer.clone()).unwrap_or_default(),
             cwd: asked.as_ref().map_or_else(|| OsText(Vec::new()), |asked| asked.cwd.clone()),
             command: asked.map(|asked| asked.argv).unwrap_or_default(),
@@ -232,6 +240,11 @@ impl Snapshot {
         self.report = Some(verdict.report.clone());
     }
 
+    /// Everything that is wrong with its records, as one line that begins with `records incomplete:`.
+    pub fn records_incomplete(&self) -> Option<String> {
+        records_incomplete(&self.errors)
+    }
+
     /// What the kernel said of the leader.
     pub fn fact(&self) -> Option<Fact> {
         self.end.as_ref().and_then(End::fact)
@@ -264,5 +277,12 @@ impl OutputView {
         self.shown_from = shown_from;
         self.bytes = self.bytes.max(shown_from + tail.len() as u64);
         self.tail = tail;
+    }
+
+    /// Shows what a task had to say at its end in place of the end of its output.
+    pub(crate) fn show_result(&mut self, result: String) {
+        self.truncated = self.bytes > 0;
+        self.shown_from = self.bytes;
+        self.tail = result.into_bytes();
     }
 }
