@@ -116,6 +116,9 @@ pub struct SessionRecord {
     /// The conversation or project; empty means that there is no predecessor.
     #[serde(default)]
     pub context: String,
+    /// The session whose agent started the agent of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
     /// The process whose life bounds the session; none means that nothing does.
     pub anchor: Option<ProcessMark>,
     /// Who holds its life.

@@ -35,6 +35,7 @@ mod strays;
 mod command;
 mod inspect;
 mod ended;
+mod family;
 mod read;
 mod follow;
 mod request;

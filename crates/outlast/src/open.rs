@@ -29,6 +29,8 @@ pub enum Anchor {
 pub struct SessionOptions {
     /// The conversation or project; empty means that there is no predecessor.
     pub context: String,
+    /// The session whose agent starts the agent of this one; see [`Session::children`].
+    pub parent: Option<SessionId>,
     /// The process whose life bounds it.
     pub anchor: Anchor,
     /// Whether this process stays as its owner.
@@ -44,6 +46,7 @@ impl Default for SessionOptions {
     fn default() -> Self {
         SessionOptions {
             context: String::new(),
+            parent: None,
             anchor: Anchor::None,
             ownership: Ownership::Resident,
             linger: Duration::from_millis(LINGER_MS),
@@ -57,6 +60,9 @@ impl Runtime {
     /// is dropped.
     pub async fn create_session(&self, options: SessionOptions) -> Result<Session> {
         let state = self.state_to_write()?;
+        if let Some(parent) = options.parent {
+            self.session_dir(parent)?;
+        }
         let anchor = anchor_mark(options.anchor)?;
         let record = self.new_record(&options, anchor)?;
         let dir = state.create_session(&record)?;
@@ -210,6 +216,7 @@ impl Runtime {
             schema: schema::SESSION.to_owned(),
             id: self.new_session_id()?,
             context: options.context.clone(),
+            parent: options.parent,
             anchor,
             ownership: options.ownership,
             linger_ms: u64::try_from(options.linger.as_millis()).unwrap_or(u64::MAX),

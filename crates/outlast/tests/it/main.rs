@@ -3,6 +3,7 @@
 mod world;
 mod deliver;
 mod ends;
+mod family;
 mod foreground;
 mod inspect;
 mod join;
@@ -16,4 +17,5 @@ mod session;
 mod stop;
 mod task;
 mod task_seen;
+mod task_threads;
 mod wait;

@@ -12,11 +12,11 @@ use outlast::{
 
 use crate::world::{SOON, World, in_world, soon};
 
-fn words() -> TaskRequest {
+pub fn words() -> TaskRequest {
     TaskRequest::new(["do", "something"])
 }
 
-async fn text_of(task: &Task, offset: u64) -> (String, u64) {
+pub async fn text_of(task: &Task, offset: u64) -> (String, u64) {
     let command = task.command().expect("records");
     let mut reading = command.read(ReadOptions { offset, ..ReadOptions::default() }).await.expect("a read");
     let mut text = Vec::new();
