@@ -68,15 +68,12 @@ impl Command {
             Standing::Ended(exit) => {
                 let output = settle::final_output(&dir, &exit)?;
                 let kept = exit.kept_tail().filter(|_| with_text);
-                let result = exit.result.clone().filter(|_| with_text);
                 let mut snapshot = Snapshot::of_exit(*exit, output, Some(dir.log_path()))?;
                 if let Some(tail) = kept {
                     let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
                     snapshot.output.show(tail, from);
                 }
-                if let Some(result) = result {
-                    snapshot.output.show_result(result);
-                }
+                snapshot.result = snapshot.result.filter(|_| with_text);
                 // Only survivors are news after the end: without any, whoever holds the lease writes the trailer.
                 if !snapshot.survivors_at_end.is_empty() && dir.lease_is_held()? {
                     self.ask(&dir, &mut snapshot, with_text).await?;

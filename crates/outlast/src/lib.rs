@@ -5,6 +5,9 @@
 //! when its grace is over or its caller goes away; from then on it can be looked at, waited for, typed
 //! into and stopped by its id, and its end is told exactly once to each consumer.
 //!
+//! Work inside this process can be a command too: [`Session::spawn_task`] gives an asynchronous closure an id, a log and an
+//! end that is told, and whoever can look at, wait for and stop a command can do that with it.
+//!
 //! The library is asynchronous on tokio (a runtime with I/O and time enabled), every call is
 //! cancel-safe unless it says otherwise, and there is no global state: it prints nothing, handles no
 //! signal, and reads neither environment nor home.

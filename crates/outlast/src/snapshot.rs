@@ -61,6 +61,8 @@ pub struct Snapshot {
     pub duration_ms: u64,
     /// The output.
     pub output: OutputView,
+    /// What a task had to say at its end beside its output, where it had both. Not in a list.
+    pub result: Option<String>,
     /// The leader while it lives.
     pub pid: Option<u32>,
     /// Who outlived the leader and is alive now.
@@ -133,6 +135,7 @@ impl Snapshot {
             ended_at_ms: Some(exit.ended_at_ms),
             duration_ms: exit.duration_ms,
             output: view(output, log, false),
+            result: exit.result,
             pid: None,
             survivors,
             survivors_at_end: exit.survivors,
@@ -184,6 +187,7 @@ impl Snapshot {
             ended_at_ms: None,
             duration_ms: clock::unix_ms().saturating_sub(started_at_ms),
             output: view(status.map(|status| status.output).unwrap_or_default(), log, true),
+            result: None,
             pid: status.and_then(|status| status.leader.as_ref()).map(|leader| leader.pid),
             survivors: Vec::new(),
             survivors_at_end: Vec::new(),
@@ -240,6 +244,15 @@ impl Snapshot {
         self.report = Some(verdict.report.clone());
     }
 
+    /// What who waited for the end is shown: the result where there is one, else the end of the output; and of how many
+    /// bytes in all.
+    pub fn shown(&self) -> (u64, &[u8]) {
+        match &self.result {
+            Some(result) => (result.len() as u64, result.as_bytes()),
+            None => (self.output.bytes, &self.output.tail),
+        }
+    }
+
     /// Everything that is wrong with its records, as one line that begins with `records incomplete:`.
     pub fn records_incomplete(&self) -> Option<String> {
         records_incomplete(&self.errors)
@@ -277,12 +290,5 @@ impl OutputView {
         self.shown_from = shown_from;
         self.bytes = self.bytes.max(shown_from + tail.len() as u64);
         self.tail = tail;
-    }
-
-    /// Shows what a task had to say at its end in place of the end of its output.
-    pub(crate) fn show_result(&mut self, result: String) {
-        self.truncated = self.bytes > 0;
-        self.shown_from = self.bytes;
-        self.tail = result.into_bytes();
     }
 }

@@ -53,6 +53,26 @@ impl Session {
     /// process dies the task is interrupted, so only the owner of a session has tasks. Names that are refused
     /// give a handle of a task that ended at once, whose body never ran. Dropping the future does not take the
     /// start back.
+    ///
+    /// ```no_run
+    /// # async fn example(session: outlast::Session) -> Result<(), outlast::Error> {
+    /// use outlast::TaskRequest;
+    ///
+    /// let task = session
+    ///     .spawn_task(TaskRequest::new(["index", "the", "manual"]), |work| async move {
+    ///         for page in 1..=142 {
+    ///             if work.stop.is_raised() {
+    ///                 return Err(format!("stopped at page {page}"));
+    ///             }
+    ///             work.output.write(format!("page {page}\n")).map_err(|error| error.to_string())?;
+    ///         }
+    ///         Ok("142 pages".to_owned())
+    ///     })
+    ///     .await?;
+    /// assert_eq!(task.ended().await?.ok, Some(true));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn spawn_task<F, Fut>(&self, request: TaskRequest, body: F) -> Result<Task>
     where
         F: FnOnce(TaskContext) -> Fut + Send + 'static,
@@ -250,14 +270,10 @@ impl Task {
     fn remembered(&self) -> Result<Snapshot> {
         let state = self.core.state();
         let exit = state.exit.as_deref().cloned().unwrap_or_else(|| self.core.draft());
-        let result = exit.result.clone();
         let mut snapshot = Snapshot::of_exit(exit, state.output, None)?;
         let tail = self.core.sink.tail();
         let from = state.output.bytes.saturating_sub(tail.len() as u64);
         snapshot.output.show(tail, from);
-        if let Some(result) = result {
-            snapshot.output.show_result(result);
-        }
         if state.phase != Phase::Ended {
             snapshot.phase = state.phase;
             (snapshot.end, snapshot.exit_code, snapshot.ok, snapshot.ended_at_ms) = (None, None, None, None);

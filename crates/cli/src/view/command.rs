@@ -51,9 +51,14 @@ pub struct CommandView {
 impl CommandView {
     /// The command with the text of its output.
     pub fn whole(snapshot: &Snapshot) -> Self {
-        let output = &snapshot.output;
-        let text = Tail::of(output.bytes, &output.tail, TEXT_BYTES).text();
-        Self::of(snapshot, Some(text))
+        let (bytes, end) = snapshot.shown();
+        let mut whole = Self::of(snapshot, Some(Tail::of(bytes, end, TEXT_BYTES).text()));
+        if snapshot.result.is_some() {
+            // Nothing of the output itself is shown then.
+            whole.output.shown_from = snapshot.output.bytes;
+            whole.output.truncated = snapshot.output.bytes > 0;
+        }
+        whole
     }
 
     /// The command with the text of its output, for a caller whose wait or start ended with this demotion.
@@ -216,6 +221,7 @@ pub mod tests {
             demoted_at_ms: Some(2_000),
             ended_at_ms: None,
             duration_ms: 65_000,
+            result: None,
             output: OutputView { tail: b"a\rb\n".to_vec(), bytes: 4, ..OutputView::default() },
             pid: Some(42),
             survivors: vec![],

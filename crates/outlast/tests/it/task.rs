@@ -104,7 +104,7 @@ fn a16_a_panic_is_the_end_of_the_task_and_of_nothing_else() {
         });
         let loud = loud.await.expect("a task");
         let snapshot = ended(&loud).await;
-        let said = String::from_utf8_lossy(&snapshot.output.tail).into_owned();
+        let said = snapshot.result.expect("a text beside its output");
         assert!(said.starts_with("panicked: one of 2\n"), "{said}");
         assert_eq!(text_of(&loud, 0).await.0, "before\n");
 
@@ -132,10 +132,11 @@ fn c13_a_text_is_shown_once_and_a_stream_as_it_comes() {
             Ok("and a result".to_owned())
         });
         let both = both.await.expect("a task");
-        assert_eq!(ended(&both).await.output.tail, b"and a result");
+        let snapshot = ended(&both).await;
+        assert_eq!((snapshot.output.tail.as_slice(), snapshot.shown().1), (&b"a stream\n"[..], &b"and a result"[..]));
         assert_eq!(text_of(&both, 0).await.0, "a stream\n");
         let waited = session.wait(&[both.command().expect("records")], WaitOptions::default()).await.expect("a wait");
-        assert_eq!(waited.commands[0].snapshot.output.tail, b"and a result");
+        assert_eq!(waited.commands[0].snapshot.result.as_deref(), Some("and a result"));
 
         let failed = session.spawn_task(words(), |_| async { Err("no such page".to_owned()) }).await.expect("a task");
         let snapshot = ended(&failed).await;
@@ -147,7 +148,7 @@ fn c13_a_text_is_shown_once_and_a_stream_as_it_comes() {
             context.output.write("x").map_err(|error| error.to_string())?;
             Ok("r".repeat(1 << 20))
         });
-        assert!(ended(&long.await.expect("a task")).await.output.tail.len() < 20_000);
+        assert!(ended(&long.await.expect("a task")).await.shown().1.len() < 20_000);
         let log = session.spawn_task(words(), |context| async move {
             context.output.write("y".repeat(10 << 20)).map_err(|error| error.to_string())?;
             Ok(String::new())
@@ -196,7 +197,7 @@ fn c15_without_records_the_task_runs_and_says_so() {
         let snapshot = ended(&task).await;
         assert_eq!(snapshot.end, Some(End::Exited { code: 0 }), "a failed record never makes it fail");
         assert_eq!(snapshot.ok, Some(false));
-        assert_eq!(snapshot.output.tail, b"and done");
+        assert_eq!((snapshot.output.tail.as_slice(), snapshot.shown().1), (&b"streamed\n"[..], &b"and done"[..]));
         let line = snapshot.records_incomplete().expect("a line");
         assert!(line.starts_with("records incomplete: ") && line.contains("work"), "{line}");
         assert_eq!(task.held(), "streamed\n".len(), "what is nowhere else is kept");
@@ -354,8 +355,11 @@ fn s8_what_is_sent_reaches_the_callback_of_a_task() {
         let refused = task.send(b"late".to_vec(), false).expect_err("it has ended").to_string();
         assert!(refused.contains("has ended"), "{refused}");
 
-        let parked = words().on_input(|_| {});
+        let held = Arc::new(());
+        let callback = Arc::clone(&held);
+        let parked = words().on_input(move |_| drop(Arc::clone(&callback)));
         let parked = session.spawn_task(parked, |_| async { std::future::pending().await }).await.expect("a task");
+        assert_eq!(Arc::strong_count(&held), 2);
         let again = parked.command().expect("records");
         again.close_input().await.expect("closed");
         let refused = again.send(b"x", false).await.expect_err("it is closed").to_string();
@@ -363,6 +367,12 @@ fn s8_what_is_sent_reaches_the_callback_of_a_task() {
         let stop = StopOptions { grace: Some(Duration::ZERO), ..StopOptions::by("model") };
         assert!(again.stop(stop.clone()).await.expect("a stop").verified);
         assert!(matches!(ended(&parked).await.end, Some(End::Stopped { .. })), "parked on its input, and stopped");
+        assert_eq!(Arc::strong_count(&held), 1, "closed, the callback is dropped");
+        let callback = Arc::clone(&held);
+        let open = words().on_input(move |_| drop(Arc::clone(&callback)));
+        let open = session.spawn_task(open, |_| async { Ok(String::new()) }).await.expect("a task");
+        ended(&open).await;
+        assert_eq!(Arc::strong_count(&held), 1, "and so it is at the end");
 
         let silent = session.spawn_task(words(), deaf).await.expect("a task");
         let refused = silent.send(b"x".to_vec(), false).expect_err("no callback").to_string();

@@ -10,7 +10,7 @@ use outlast::core::id::{CommandId, SessionId};
 use outlast::core::record::Phase;
 use outlast::{Predecessor, SessionOptions, TaskContext, TaskRequest, WaitOptions};
 
-use crate::world::{SOON, World, config, executable, in_world, soon};
+use crate::world::{SOON, World, config, executable, in_world, processes_of, soon};
 
 /// Says to a process of this test program which state directory it owns a session in.
 const OWNS: &str = "TEST_OWNER_OF";
@@ -256,5 +256,39 @@ fn l13_a_task_of_an_owner_that_shuts_its_tokio_down_is_interrupted() {
             report.lost.iter().map(|one| (one.id, one.end.clone())).collect::<Vec<_>>(),
             [(task, Some(End::Interrupted))]
         );
+    });
+}
+
+/// The keeper of the one session of this world, where one lives.
+fn keeper(world: &World) -> Option<u32> {
+    let comm = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    processes_of(&world.state_dir).into_iter().find(|pid| comm(pid).trim_end() == "outlast-keeper")
+}
+
+/// Covers: K6, K2, L13
+#[test]
+fn a_task_is_in_the_charge_of_the_next_keeper_when_its_own_is_killed() {
+    in_world("task-keeper", async |world: World| {
+        let session = world.session().await;
+        let task = session.spawn_task(TaskRequest::new(["wait"]), |context| async move {
+            context.stop.raised().await;
+            Ok(String::new())
+        });
+        let task = task.await.expect("a task");
+        let first = keeper(&world).expect("a keeper");
+        crate::lost::signal(first, rustix::process::Signal::KILL);
+        soon("another keeper is there", async || keeper(&world).is_some_and(|pid| pid != first)).await;
+        let snapshot = task.snapshot().await.expect("a look");
+        assert_eq!((snapshot.phase, snapshot.errors), (Phase::Running, Vec::new()), "it goes on");
+        // As any other process would end it.
+        let looking = outlast::Runtime::open(config(&world.state_dir)).expect("a runtime");
+        let guest = looking.open_session(session.id()).await.expect("the session");
+        let ended = async || {
+            let report = guest.end("human", SOON, false).await.expect("an end");
+            report.commands.iter().map(|one| one.id).collect::<Vec<_>>()
+        };
+        assert_eq!(ended().await, [*task.id()]);
+        let end = tokio::time::timeout(SOON, task.ended()).await.expect("in time").expect("a look").end;
+        assert!(matches!(end, Some(End::Abandoned { .. })), "{end:?}");
     });
 }
