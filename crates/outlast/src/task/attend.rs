@@ -63,7 +63,7 @@ impl Attendant {
             let deadline = if dropped { None } else { self.life.deadline() };
             match within(deadline, race::first(&mut body, self.asks.recv())).await {
                 Some(First::Left(ended)) => break ended,
-                Some(First::Right(Some(Ask::Stop { cause, grace }))) => {
+                Some(First::Right(Some(Ask { cause, grace }))) => {
                     self.step(Event::Stop { cause, grace }, &body, &mut dropped)
                 }
                 Some(First::Right(None)) | None => self.step(Event::Tick, &body, &mut dropped),

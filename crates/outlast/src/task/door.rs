@@ -149,7 +149,7 @@ impl Guest {
             match race::first(self.link.message(), state.changed()).await {
                 First::Left(Ok(Some(FromOwnKeeper::Stop { by, .. }))) => {
                     let cause = if by == BY_SESSION_END { Cause::SessionEnd } else { Cause::Stop { by } };
-                    let _ = self.core.asks.send(Ask::Stop { cause, grace: None });
+                    let _ = self.core.asks.send(Ask { cause, grace: None });
                 }
                 // What is said of spares, joining and owners is not for tasks.
                 First::Left(Ok(Some(_))) | First::Right(_) => {}

@@ -24,16 +24,13 @@ const ANSWER_SLACK: Duration = Duration::from_millis(200);
 /// The longest input that is taken at once, in bytes.
 pub(super) const INPUT_BYTES: usize = 1 << 20;
 
-/// What is asked of the one who attends to a task.
+/// A stop, asked of the one who attends to the task.
 #[derive(Debug)]
-pub(super) enum Ask {
-    /// To stop it.
-    Stop {
-        /// Why.
-        cause: Cause,
-        /// Between the raised stop and the drop of the body; none means the task's own.
-        grace: Option<Duration>,
-    },
+pub(super) struct Ask {
+    /// Why.
+    pub(super) cause: Cause,
+    /// Between the raised stop and the drop of the body; none means the task's own.
+    pub(super) grace: Option<Duration>,
 }
 
 /// One task.
@@ -116,7 +113,7 @@ impl Shared {
         }
         let bound = grace.unwrap_or(Duration::from_millis(self.request.stop_grace_ms)) + KILL_BOUND + ANSWER_SLACK;
         // Where nobody attends to it any more it is over, which is what is waited for.
-        let _ = self.asks.send(Ask::Stop { cause: Cause::Stop { by }, grace });
+        let _ = self.asks.send(Ask { cause: Cause::Stop { by }, grace });
         let mut state = self.sink.state().subscribe();
         let verified =
             tokio::time::timeout(bound, state.wait_for(|state| state.over)).await.is_ok_and(|over| over.is_ok());

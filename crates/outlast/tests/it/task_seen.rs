@@ -8,7 +8,7 @@ use std::time::Duration;
 use outlast::core::ending::End;
 use outlast::core::id::{CommandId, SessionId};
 use outlast::core::record::Phase;
-use outlast::{Predecessor, SessionOptions, TaskContext, TaskRequest, WaitOptions};
+use outlast::{Anchor, Predecessor, SessionOptions, TaskContext, TaskRequest, WaitOptions};
 
 use crate::world::{SOON, World, config, executable, in_world, processes_of, soon};
 
@@ -288,6 +288,25 @@ fn a_task_is_in_the_charge_of_the_next_keeper_when_its_own_is_killed() {
             report.commands.iter().map(|one| one.id).collect::<Vec<_>>()
         };
         assert_eq!(ended().await, [*task.id()]);
+        let end = tokio::time::timeout(SOON, task.ended()).await.expect("in time").expect("a look").end;
+        assert!(matches!(end, Some(End::Abandoned { .. })), "{end:?}");
+    });
+}
+
+/// Covers: K10
+#[test]
+fn k10_a_task_ends_with_the_anchor_of_its_session() {
+    in_world("task-anchor", async |world: World| {
+        let mut anchor = std::process::Command::new("sleep").arg("300").spawn().expect("an anchor");
+        let options = SessionOptions { anchor: Anchor::Process(anchor.id()), ..SessionOptions::default() };
+        let session = world.runtime.create_session(options).await.expect("a session");
+        let task = session.spawn_task(TaskRequest::new(["wait"]), |context| async move {
+            context.stop.raised().await;
+            Ok(String::new())
+        });
+        let task = task.await.expect("a task");
+        anchor.kill().expect("it lives");
+        anchor.wait().expect("it is reaped");
         let end = tokio::time::timeout(SOON, task.ended()).await.expect("in time").expect("a look").end;
         assert!(matches!(end, Some(End::Abandoned { .. })), "{end:?}");
     });
