@@ -463,6 +463,13 @@ pub fn exit_line(code: i32) -> Option<String> {
     (code != 0).then(|| format!("[exit:{code}]\n"))
 }
 
+/// Everything that is wrong with the records of a command, as the one line that every read of it has.
+#[must_use]
+pub fn records_incomplete(errors: &[String]) -> Option<String> {
+    let all: Vec<String> = errors.iter().map(|error| display_line(error)).collect();
+    (!all.is_empty()).then(|| format!("records incomplete: {}", all.join("; ")))
+}
+
 #[cfg(test)]
 #[path = "notice_tests.rs"]
 mod tests;

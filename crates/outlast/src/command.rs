@@ -78,11 +78,12 @@ impl Command {
             Standing::Ended(exit) => {
                 let output = settle::final_output(dir, &exit)?;
                 let kept = exit.kept_tail().filter(|_| with_text);
-                let mut snapshot = Snapshot::of_exit(*exit, output, dir)?;
+                let mut snapshot = Snapshot::of_exit(*exit, output, Some(dir))?;
                 if let Some(tail) = kept {
                     let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
                     snapshot.output.show(tail, from);
                 }
+                snapshot.result = snapshot.result.filter(|_| with_text);
                 // Only survivors are news after the end: without any, whoever holds the lease writes the trailer.
                 if !snapshot.survivors_at_end.is_empty() && dir.lease_is_held()? {
                     self.ask(dir, &mut snapshot, with_text).await?;
@@ -125,7 +126,7 @@ impl Command {
             }
             // It ended between the two looks: its end is recorded, before it is told.
             if let Some(exit) = dir.exit()? {
-                let ended = Snapshot::of_exit(exit.record, OutputState::default(), dir)?;
+                let ended = Snapshot::of_exit(exit.record, OutputState::default(), Some(dir))?;
                 return Ok(Snapshot { output: snapshot.output, survivors: snapshot.survivors, ..ended });
             }
         }
@@ -144,7 +145,7 @@ impl Command {
         match tokio::time::timeout(ANSWER_BOUND, recorded).await {
             Ok(Ok(Standing::Ended(exit))) => {
                 let output = settle::final_output(dir, &exit)?;
-                return Snapshot::of_exit(*exit, output, dir);
+                return Snapshot::of_exit(*exit, output, Some(dir));
             }
             Ok(Ok(Standing::Lost(verdict))) => snapshot.lose(&verdict),
             Ok(Err(error)) => return Err(error),

@@ -20,7 +20,7 @@ const FEWEST_FOR_A_THREAD: usize = 256;
 pub struct Entry {
     /// The command.
     pub id: CommandId,
-    /// `process`.
+    /// `process`, or the kind of a task.
     pub kind: String,
     /// Where it is.
     pub phase: Phase,
@@ -198,7 +198,7 @@ fn scan(dir: &SessionDir, ids: &[CommandId], all: bool) -> Result<(Vec<Snapshot>
                     continue;
                 }
                 let output = exit.output;
-                ended.push(Snapshot::of_exit(exit.record, output, &command)?);
+                ended.push(Snapshot::of_exit(exit.record, output, Some(&command))?);
             }
             Err(error) if error.is_unknown() => return Err(error.into()),
             Ok(_) | Err(_) => open.push(*id),

@@ -5,6 +5,9 @@
 //! when its grace is over or its caller goes away; from then on it can be looked at, waited for, typed
 //! into and stopped by its id, and its end is told exactly once to each consumer.
 //!
+//! Work inside this process can be a command too: [`Session::spawn_task`] gives an asynchronous closure an id, a log and an
+//! end that is told, and whoever can look at, wait for and stop a command can do that with it.
+//!
 //! The library is asynchronous on tokio (a runtime with I/O and time enabled), every call is
 //! cancel-safe unless it says otherwise, and there is no global state: it prints nothing, handles no
 //! signal, and reads neither environment nor home.
@@ -20,8 +23,11 @@ mod ready;
 mod link;
 mod watch;
 mod keeper;
+mod observe;
+mod places;
 mod runtime;
 mod session;
+mod seal;
 mod open;
 mod overview;
 mod output;
@@ -31,6 +37,8 @@ mod settle;
 mod strays;
 mod command;
 mod inspect;
+mod ended;
+mod family;
 mod read;
 mod follow;
 mod request;
@@ -47,6 +55,7 @@ mod note;
 mod condition;
 mod attend;
 mod stop;
+mod task;
 mod teardown;
 mod reconcile;
 mod bind;
@@ -69,6 +78,7 @@ pub use finished::Finished;
 pub use follow::Follower;
 pub use inspect::Entry;
 pub use note::Note;
+pub use observe::{Observer, Starting};
 pub use open::{Anchor, SessionOptions};
 pub use outlast_core as core;
 pub use outlast_core::delivery::Via;
@@ -83,9 +93,11 @@ pub use request::RunRequest;
 pub use retain::Retained;
 pub use running::{Demotion, RunEvent, Running};
 pub use runtime::Runtime;
+pub use seal::Seal;
 pub use session::Session;
 pub use snapshot::Snapshot;
 pub use stop::StopOutcome;
 pub use stopping::StopOptions;
 pub use submit::Outcome;
+pub use task::{StopToken, Task, TaskContext, TaskInput, TaskRequest, TaskWriter, keep_panic_stacks};
 pub use teardown::END_BOUND;

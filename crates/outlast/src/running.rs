@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Instant;
 
 use outlast_core::delivery::Via;
@@ -12,11 +13,13 @@ use outlast_core::wire::{DemotedBy, FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
 use crate::command::Command;
+use crate::ended;
 use crate::error::{Error, Result};
 use crate::finished::{Finished, Held};
 use crate::keeper::{self, ANSWER_BOUND};
 use crate::launch::{self, Launched};
 use crate::link;
+use crate::observe::Ends;
 use crate::output::{Piece, Stream};
 use crate::read::Reading;
 use crate::session::Session;
@@ -98,6 +101,8 @@ pub struct Running {
     /// Whether nobody has to hear that the end was shown, because it is told from the records: its supervisor
     /// went away without a word, or it was in the background although this caller waited.
     unheard: bool,
+    /// Tells the observers of its start how it ended.
+    ends: Option<Ends>,
 }
 
 /// The log of a command whose output outgrew what is held.
@@ -126,7 +131,14 @@ impl Running {
             not_demoted: None,
             over: false,
             unheard: false,
+            ends: None,
         }
+    }
+
+    /// Has observers of its start, who hear its end; not of one that joined another command.
+    pub(crate) fn observed(mut self, ends: Option<Ends>) -> Running {
+        self.ends = ends.filter(|_| !self.joined());
+        self
     }
 
     /// The command's id; that of the command that was joined, where one was.
@@ -316,6 +328,7 @@ impl Running {
                     self.session.keep_leader(self.request.id, leader);
                 }
                 let joined = self.joined();
+                self.leave_observers();
                 self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined }));
             }
             FromSupervisor::Delivered { refused } => self.events.push_back(RunEvent::InputTaken { refused }),
@@ -336,6 +349,13 @@ impl Running {
             | FromSupervisor::Note { .. } => {}
         }
         Ok(())
+    }
+
+    /// From now on the end is told to observers by somebody else.
+    fn leave_observers(&mut self) {
+        if let Some(ends) = self.ends.take() {
+            ended::follow(&self.session, self.request.id, ends);
+        }
     }
 
     fn take_bytes(&mut self, stream: frame::Stream, bytes: Vec<u8>) {
@@ -379,6 +399,9 @@ impl Running {
         if materialised && self.records.is_none() {
             self.open_records(exit.output)?;
         }
+        if let Some(ends) = self.ends.take() {
+            ends.send_replace(Some(Arc::new(exit.clone())));
+        }
         let mut finished = Finished::of(exit, materialised);
         finished.not_demoted = self.not_demoted.take();
         finished.joined = self.joined();
@@ -414,6 +437,12 @@ impl Running {
             None => false,
         };
         self.end(exit, materialised)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.leave_observers();
     }
 }
 

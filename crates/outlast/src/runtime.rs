@@ -16,6 +16,8 @@ use outlast_host::{clock, mark};
 use crate::config::{Birth, Config};
 use crate::error::{Error, Result};
 use crate::link::Link;
+use crate::observe::Observers;
+use crate::places::Places;
 
 /// The runtime of one state directory. Cheap to clone; every clone is the same runtime.
 #[derive(Clone)]
@@ -43,6 +45,7 @@ pub(crate) struct SessionInner {
     /// The same with the context that it was given through a handle of this process.
     pub(crate) given: OnceLock<SessionRecord>,
     pub(crate) owner: Option<Owner>,
+    pub(crate) observers: Arc<Observers>,
 }
 
 /// What the owner of a session holds.
@@ -52,6 +55,8 @@ pub(crate) struct Owner {
     pub(crate) mark: ProcessMark,
     /// The connection that shows the keeper that the owner lives; made when it is first needed.
     pub(crate) link: tokio::sync::Mutex<Option<Link>>,
+    /// The places of the tasks of this process.
+    pub(crate) tasks: Arc<Places>,
     /// Leaders of commands that this process started and that were demoted: whoever holds a descriptor of
     /// a process can read how it ended, also when keeper and supervisor are gone.
     pub(crate) leaders: Mutex<HashMap<CommandId, OwnedFd>>,
@@ -199,7 +204,13 @@ impl Owner {
     /// The owner who holds this lock.
     pub(crate) fn holding(lock: Lock) -> Result<Owner> {
         let mark = mark::own().map_err(|error| Error::Unreachable(format!("cannot identify this process: {error}")))?;
-        Ok(Owner { _lock: lock, mark, link: tokio::sync::Mutex::new(None), leaders: Mutex::default() })
+        Ok(Owner {
+            _lock: lock,
+            mark,
+            link: tokio::sync::Mutex::new(None),
+            tasks: Arc::default(),
+            leaders: Mutex::default(),
+        })
     }
 }
 

@@ -223,11 +223,12 @@ pub(crate) fn lost_watchers(request: &Request, end: End) -> ExitRecord {
     }
 }
 
-/// Writes that nobody knows the end, after ending what the command left. The caller holds the lease.
+/// Writes that nobody knows the end, or that the owner of a task died, after ending what the command left. The caller holds the lease.
 async fn write_verdict(session: &Session, dir: &CommandDir, report: Report) -> Result<VerdictRecord> {
     let runtime = session.runtime();
     let request = understood(dir.request())?;
     let status = understood(dir.status())?;
+    let task = request.as_ref().is_some_and(RequestRecord::is_task);
     let (program, command) = match request {
         Some(record) => (record.program, record.request.argv),
         None => (OsText(Vec::new()), Vec::new()),
@@ -243,7 +244,7 @@ async fn write_verdict(session: &Session, dir: &CommandDir, report: Report) -> R
         schema: schema::VERDICT.to_owned(),
         session: *session.id(),
         id: dir.id(),
-        verdict: "lost".to_owned(),
+        verdict: if task { "interrupted" } else { "lost" }.to_owned(),
         program,
         command,
         demoted_at_ms: status.as_ref().and_then(|status| status.demoted_at_ms),

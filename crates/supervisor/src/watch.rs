@@ -21,6 +21,7 @@ use outlast_host::crash;
 use outlast_host::frame::{Channel, Stream};
 use outlast_host::inherit;
 use outlast_host::store::moving;
+use outlast_host::store::records::Records;
 use outlast_host::sys::{reap, signals};
 use rustix::process::Signal;
 
@@ -29,7 +30,6 @@ use crate::clients::{CLIENT_TOKENS, Clients};
 use crate::context::{Context, Work, own_mark};
 use crate::limits::{Cage, Sampler};
 use crate::poll::{Interest, Poll, Ready};
-use crate::records::Records;
 use crate::tree::Tree;
 use callers::Caller;
 use orphan::Orphan;

@@ -123,7 +123,8 @@ async fn told(call: &Call, report: &WaitReport) -> Result<String, Failure> {
 
 /// The end of its output in a fence, with the code in front of it where that is not 0.
 fn output(snapshot: &Snapshot, room: usize) -> Result<String, Failure> {
-    let tail = Tail::of(snapshot.output.bytes, &snapshot.output.tail, room);
+    let (bytes, end) = snapshot.shown();
+    let tail = Tail::of(bytes, end, room);
     let mut text = String::new();
     if snapshot.phase == Phase::Ended {
         text.push_str(&snapshot.exit_code.and_then(notice::exit_line).unwrap_or_default());
@@ -132,7 +133,7 @@ fn output(snapshot: &Snapshot, room: usize) -> Result<String, Failure> {
         return Ok(text);
     }
     if tail.truncated {
-        text.push_str(&format!("output: {} bytes, the last {} shown\n", snapshot.output.bytes, tail.bytes.len()));
+        text.push_str(&format!("output: {bytes} bytes, the last {} shown\n", tail.bytes.len()));
     }
     text.push_str(&fenced(last_part(&tail.text(), 2 * room))?);
     Ok(text)

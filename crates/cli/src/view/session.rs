@@ -13,6 +13,7 @@ pub struct SessionView {
     schema: &'static str,
     id: String,
     context: Option<String>,
+    parent: Option<String>,
     anchor_pid: Option<u32>,
     anchor_alive: Option<bool>,
     ownership: Option<Ownership>,
@@ -40,6 +41,7 @@ impl SessionView {
         SessionView {
             schema: "outlast.session/1",
             id: summary.id.to_string(),
+            parent: record.and_then(|record| record.parent).map(|parent| parent.to_string()),
             context: record.map(|record| record.context.clone()).filter(|context| !context.is_empty()),
             anchor_pid: record.and_then(|record| record.anchor.as_ref()).map(|mark| mark.pid),
             anchor_alive: summary.anchor_alive,

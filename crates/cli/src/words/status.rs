@@ -83,7 +83,7 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
     lines.extend(snapshot.report.as_ref().map(|report| format!("named by report {}", display_line(report))));
     match &snapshot.end {
         Some(End::SpawnFailed { .. }) => lines.extend(snapshot.errors.iter().map(|error| display_line(error))),
-        _ => lines.extend(records_incomplete(&snapshot.errors)),
+        _ => lines.extend(notice::records_incomplete(&snapshot.errors)),
     }
     lines.extend(snapshot.note.as_deref().map(display_line));
     lines
@@ -103,11 +103,6 @@ fn pruned(snapshot: &Snapshot) -> Option<String> {
 
 fn cut_short(end: Option<&End>) -> bool {
     matches!(end, Some(End::TimedOut { .. } | End::Limit { .. }))
-}
-
-fn records_incomplete(errors: &[String]) -> Option<String> {
-    let all: Vec<String> = errors.iter().map(|error| display_line(error)).collect();
-    (!all.is_empty()).then(|| format!("records incomplete: {}", all.join("; ")))
 }
 
 /// Who outlived the leader and lives, and how to stop them.
@@ -157,7 +152,7 @@ pub fn ended_inline(finished: &Finished, because: Option<&str>, reader: Reader) 
     if let Some(gap) = finished.gap {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
     }
-    lines.extend(records_incomplete(&exit.errors));
+    lines.extend(notice::records_incomplete(&exit.errors));
     lines
 }
 
@@ -231,7 +226,7 @@ pub fn waited(snapshot: &Snapshot, waited: Duration, met: bool) -> String {
     let incomplete = match &snapshot.end {
         // What the start failed on is no record.
         Some(End::SpawnFailed { .. }) => None,
-        _ => records_incomplete(&snapshot.errors),
+        _ => notice::records_incomplete(&snapshot.errors),
     };
     let phase = waited_phase(snapshot, waited, met);
     incomplete.map_or(phase.clone(), |line| format!("{phase}\n{line}"))

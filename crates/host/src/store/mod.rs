@@ -21,6 +21,7 @@ pub mod state;
 pub mod trace;
 pub mod ledger;
 pub mod aliases;
+pub mod records;
 pub mod anchors;
 pub mod contexts;
 pub mod token;
