@@ -1,5 +1,6 @@
 //! The types that are stored on disk: versioned, read for ever, each with exactly one writing function.
 
+mod closed;
 mod kept;
 mod trace;
 
@@ -11,6 +12,7 @@ use crate::joining::Joinable;
 use crate::origin::Trust;
 use crate::request::{Delivery, LogCap, OsText, Request, Survivors, from_hex};
 
+pub use closed::{ClosedRecord, Discarded};
 pub use kept::{BoundRecord, ContextRecord, PrunedRecord};
 pub use trace::TraceLine;
 
@@ -446,55 +448,6 @@ pub struct VerdictRecord {
     /// Processes that it left behind, and what was done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<Leftover>,
-}
-
-/// One command in the report of a session's end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Discarded {
-    /// The command.
-    pub id: CommandId,
-    /// Its number.
-    pub alias: Option<Alias>,
-    /// [`PROCESS`], which is left out, or the kind of a task.
-    #[serde(default = "process", skip_serializing_if = "is_process")]
-    pub kind: String,
-    /// The program.
-    pub program: OsText,
-    /// The command line.
-    pub command: Vec<OsText>,
-    /// A line for people.
-    pub label: Option<String>,
-    /// Milliseconds that it ran.
-    pub running_ms: u64,
-    /// `running` (its end is `abandoned`), `ended` (too late to be told), `unwinding` (not verified in
-    /// time) or `detached` (left on purpose).
-    pub state: String,
-    /// The full result, for `ended`; the end as far as it is known, for `running`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit: Option<Box<ExitRecord>>,
-}
-
-fn process() -> String {
-    PROCESS.to_owned()
-}
-
-fn is_process(kind: &str) -> bool {
-    kind == PROCESS
-}
-
-/// `closed.json`: written once, at the session's end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClosedRecord {
-    /// [`schema::CLOSED`].
-    pub schema: String,
-    /// The session.
-    pub session: SessionId,
-    /// Who ended it: a consumer, `anchor_gone` or `owner_gone`.
-    pub by: String,
-    /// Unix time in milliseconds.
-    pub at_ms: u64,
-    /// What was discarded, by id.
-    pub commands: Vec<Discarded>,
 }
 
 #[cfg(test)]
