@@ -236,6 +236,11 @@ impl Ledger {
         self.consumers.get(consumer).is_some_and(|told| told.receipts.contains(&id))
     }
 
+    /// The consumers that take receipts: they have taken some for good.
+    pub fn receipt_takers(&self) -> impl Iterator<Item = &str> {
+        self.consumers.iter().filter(|(_, told)| !told.receipts.is_empty()).map(|(name, _)| name.as_str())
+    }
+
     /// Takes the receipts of a command for good; false where that was done before. Commands that are not `kept` any
     /// more, because their records are gone, are forgotten.
     pub fn take_receipts(&mut self, consumer: &str, id: CommandId, kept: impl Fn(CommandId) -> bool) -> bool {

@@ -3,11 +3,15 @@
 
 use std::time::Duration;
 
+pub use running::{Silence, quiet};
+
 use crate::ending::{End, EndObject};
 use crate::id::{CommandId, ReportId, SessionId};
 use crate::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
 use crate::push::Push;
 use crate::units::{format_duration, format_elapsed, format_size, format_time};
+
+mod running;
 
 /// How an opening line of news names itself, so that nobody takes it for the word of a person.
 const EVENT: &str = "Machine event of outlast:";
@@ -42,32 +46,6 @@ pub fn demotion(id: CommandId, prospects: Prospects) -> String {
 pub fn started(id: CommandId, label: Option<&str>, prospects: Prospects) -> String {
     let label = label.map(|label| format!(" (label {})", quoted(label))).unwrap_or_default();
     format!("Started in the background: command {id}{label}. Its output is kept. {}", outlook(prospects))
-}
-
-/// What is known of a command that prints nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Silence {
-    /// For how long it has printed nothing.
-    pub silent: Duration,
-    /// Processor time that its processes have used since they began; none where that cannot be seen.
-    pub cpu: Option<Duration>,
-    /// Whether one of them waits in a read of its standard input.
-    pub reads_input: bool,
-}
-
-/// What is said of a silent command, as facts. `how` says how to switch the notice off.
-#[must_use]
-pub fn quiet(name: &str, silence: Silence, tools: bool, how: &str) -> String {
-    let time = format_duration(Duration::from_secs(silence.silent.as_secs().max(1)));
-    let cpu = silence.cpu.map(|cpu| format!(" Its processes have used {} of processor time.", format_elapsed(cpu)));
-    let input = if silence.reads_input { " It waits for input." } else { "" };
-    let ways =
-        if tools { "`read` shows it, `stop` ends it" } else { "`outlast logs` shows it, `outlast stop` ends it" };
-    format!(
-        "{name} is still running after {time} without visible output; this is not an error.{}{input} {ways}, {how} \
-         switches this notice off.",
-        cpu.unwrap_or_default()
-    )
 }
 
 fn outlook(prospects: Prospects) -> String {
@@ -435,8 +413,8 @@ pub struct StatusHead<'a> {
     pub elapsed: Duration,
     /// Bytes of output that came.
     pub bytes: u64,
-    /// How many of them, at the end, the text below shows.
-    pub shown: u64,
+    /// How many of them, at the end, the text below shows; none where it says that itself.
+    pub shown: Option<u64>,
 }
 
 /// The phase of a command as a status tells it.
@@ -471,19 +449,29 @@ pub fn status_head(head: &StatusHead<'_>) -> String {
             format!("ended: {end}, no exit code, {status}, after {elapsed}")
         }
     };
-    let shown =
-        if head.shown >= head.bytes { "all shown".to_owned() } else { format!("the last {} shown", head.shown) };
+    let shown = match head.shown {
+        None => String::new(),
+        Some(shown) if shown >= head.bytes => ", all shown".to_owned(),
+        Some(shown) => format!(", the last {shown} shown"),
+    };
     let exit = match head.phase {
         StatusPhase::Ended { exit_code, .. } => exit_code.and_then(exit_line).unwrap_or_default(),
         StatusPhase::Running | StatusPhase::Stopping => String::new(),
     };
-    format!("[{}] {first}\noutput: {} bytes, {shown}\n{exit}\n", head.id, head.bytes)
+    format!("[{}] {first}\noutput: {} bytes{shown}\n{exit}\n", head.id, head.bytes)
 }
 
 /// The line that stands in the text of a command that ended with another code than 0.
 #[must_use]
 pub fn exit_line(code: i32) -> Option<String> {
     (code != 0).then(|| format!("[exit:{code}]\n"))
+}
+
+/// Everything that is wrong with the records of a command, as the one line that every read of it has.
+#[must_use]
+pub fn records_incomplete(errors: &[String]) -> Option<String> {
+    let all: Vec<String> = errors.iter().map(|error| display_line(error)).collect();
+    (!all.is_empty()).then(|| format!("records incomplete: {}", all.join("; ")))
 }
 
 #[cfg(test)]

@@ -2,11 +2,41 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::CommandId;
 use crate::record::{SchemaCheck, check_schema, schema};
 use crate::request::OsText;
 
 /// The most bytes of paths that one command may publish; what is beyond is refused.
 pub const RECEIPT_BYTES: usize = 1 << 20;
+
+/// What one command has published so far, as whoever takes it down keeps it.
+#[derive(Clone, Debug, Default)]
+pub struct Published {
+    /// Paths that are in no records, because there are none.
+    pub held: Vec<OsText>,
+    bytes: usize,
+}
+
+impl Published {
+    /// Takes these paths, with `store` if there is one and else into `held`; or says why not.
+    pub fn take(
+        &mut self,
+        id: CommandId,
+        paths: Vec<OsText>,
+        store: Option<impl FnOnce(&ReceiptLine) -> Result<(), String>>,
+    ) -> Result<(), String> {
+        let bytes = self.bytes + paths.iter().map(|path| path.0.len()).sum::<usize>();
+        if bytes > RECEIPT_BYTES {
+            return Err(format!("{id} may publish {RECEIPT_BYTES} bytes of paths, and this would be more"));
+        }
+        match store {
+            Some(store) => store(&ReceiptLine::of(paths))?,
+            None => self.held.extend(paths),
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
 
 /// One line of `receipts.jsonl`: paths that were published together. Nothing of what the command was asked or
 /// printed stands in it.

@@ -52,8 +52,18 @@ impl Command {
     }
 
     pub(crate) async fn look(&self, with_text: bool) -> Result<Snapshot> {
-        let dir = self.dir()?;
-        let (standing, settled) = match settle::settle(&self.session, &dir, Report::default()).await {
+        loop {
+            let dir = self.dir()?;
+            let snapshot = self.look_in(&dir, with_text).await;
+            // Of records that went to another file system meanwhile half may have been seen.
+            if dir.moved()?.is_none() {
+                return snapshot;
+            }
+        }
+    }
+
+    async fn look_in(&self, dir: &CommandDir, with_text: bool) -> Result<Snapshot> {
+        let (standing, settled) = match settle::settle(&self.session, dir, Report::default()).await {
             Ok(settled) => settled,
             // Nobody can finish its record where nothing can be written; what there is is shown.
             Err(error) if error.is_unwritable() => {
@@ -61,33 +71,38 @@ impl Command {
                 (Standing::Deferred(note), Settled::default())
             }
             // What is damaged is said, and what can be read is shown.
-            Err(error @ Error::File(_)) if !error.is_unknown() => return self.damaged(&dir, &error),
+            Err(error @ Error::File(_)) if !error.is_unknown() => return self.damaged(dir, &error),
             Err(error) => return Err(error),
         };
         let mut snapshot = match standing {
             Standing::Ended(exit) => {
-                let output = settle::final_output(&dir, &exit)?;
+                let output = settle::final_output(dir, &exit)?;
                 let kept = exit.kept_tail().filter(|_| with_text);
-                let mut snapshot = Snapshot::of_exit(*exit, output, &dir)?;
+                let mut snapshot = Snapshot::of_exit(*exit, output, Some(dir))?;
                 if let Some(tail) = kept {
                     let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
                     snapshot.output.show(tail, from);
                 }
+                snapshot.result = snapshot.result.filter(|_| with_text);
                 // Only survivors are news after the end: without any, whoever holds the lease writes the trailer.
                 if !snapshot.survivors_at_end.is_empty() && dir.lease_is_held()? {
-                    self.ask(&dir, &mut snapshot, with_text).await?;
+                    self.ask(dir, &mut snapshot, with_text).await?;
                 }
                 snapshot
             }
-            Standing::Watched => self.watched(&dir, with_text).await?,
+            Standing::Watched => self.watched(dir, with_text).await?,
             Standing::Lost(verdict) => {
-                let mut snapshot = self.recorded_snapshot(&dir)?;
+                let mut snapshot = self.recorded_snapshot(dir)?;
+                if let Some(status) = understood(dir.status())? {
+                    snapshot.output.bytes = settle::found_output(dir, &status)?.bytes;
+                }
                 snapshot.lose(&verdict);
+                snapshot.prune(dir)?;
                 snapshot.note = snapshot.note.or(settled.note);
                 snapshot
             }
             Standing::Deferred(note) => {
-                let mut snapshot = self.recorded_snapshot(&dir)?;
+                let mut snapshot = self.recorded_snapshot(dir)?;
                 snapshot.phase = Phase::Stopping;
                 snapshot.pid = None;
                 snapshot.damaged = snapshot.note.take();
@@ -100,7 +115,7 @@ impl Command {
         }
         let may_have_text = snapshot.output.bytes > 0 || (snapshot.output.capturing && snapshot.quiet_ms.is_none());
         if with_text && snapshot.output.tail.is_empty() && may_have_text {
-            self.show_tail(&dir, &mut snapshot);
+            self.show_tail(dir, &mut snapshot);
         }
         Ok(snapshot)
     }
@@ -114,7 +129,7 @@ impl Command {
             }
             // It ended between the two looks: its end is recorded, before it is told.
             if let Some(exit) = dir.exit()? {
-                let ended = Snapshot::of_exit(exit.record, OutputState::default(), dir)?;
+                let ended = Snapshot::of_exit(exit.record, OutputState::default(), Some(dir))?;
                 return Ok(Snapshot { output: snapshot.output, survivors: snapshot.survivors, ..ended });
             }
         }
@@ -123,6 +138,8 @@ impl Command {
         let recorded = async {
             loop {
                 match settle::recorded(dir)? {
+                    // Whoever moves it holds its lease for that time.
+                    Some(Standing::Watched) | None if dir.moved()?.is_some() => return Ok(Standing::Watched),
                     Some(Standing::Watched) | None => watch.changed().await?,
                     Some(standing) => return Ok::<_, Error>(standing),
                 }
@@ -131,7 +148,7 @@ impl Command {
         match tokio::time::timeout(ANSWER_BOUND, recorded).await {
             Ok(Ok(Standing::Ended(exit))) => {
                 let output = settle::final_output(dir, &exit)?;
-                return Snapshot::of_exit(*exit, output, dir);
+                return Snapshot::of_exit(*exit, output, Some(dir));
             }
             Ok(Ok(Standing::Lost(verdict))) => snapshot.lose(&verdict),
             Ok(Err(error)) => return Err(error),
@@ -211,14 +228,15 @@ impl Command {
         if let Some(exit) = dir.exit()? {
             return settle::final_output(dir, &exit);
         }
-        let status = dir.status()?.map(|status| status.record);
-        let mut output = status.as_ref().map(|status| status.output).unwrap_or_default();
-        if status.is_none_or(|status| status.capturing) {
-            // Nobody closed the log, so there is no trailer: the file says how much came.
+        let Some(status) = dir.status()? else {
+            // Without a status nobody says where the output begins.
+            let mut output = OutputState::default();
             if let Some(log) = if_there(LogReader::open(dir.dir(), output.start, output.gap))? {
                 output.bytes = log.len()?;
             }
-        }
+            return Ok(output);
+        };
+        let output = settle::found_output(dir, &status)?;
         Ok(output)
     }
 }

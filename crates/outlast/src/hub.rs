@@ -1,12 +1,15 @@
-//! Who hears of what happens to commands: a listener, observers and a recorder, none of which can hold anything up.
+//! Who hears of what happens to commands: listeners and observers, none of which can hold anything up.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::ending::End;
 use outlast_core::id::{CommandId, SessionId};
 use outlast_core::record::ExitRecord;
+use outlast_core::request::Request;
+
+use crate::observe::{Ends, Event, Observers, Outturn};
 
 /// Commands that are remembered after their end.
 const REMEMBERED: usize = 256;
@@ -31,47 +34,6 @@ pub struct Notice {
     pub text: String,
 }
 
-/// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A command of this runtime runs.
-    Started {
-        /// The command.
-        id: CommandId,
-    },
-    /// It has ended.
-    Ended {
-        /// The command.
-        id: CommandId,
-        /// How.
-        end: End,
-    },
-    /// This process has become the owner of a session that was there already.
-    Adopted,
-}
-
-/// An event as an observer sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Observed {
-    /// Counts the events of this runtime from 1, without a gap.
-    pub number: u64,
-    /// The session in which it happened.
-    pub session: SessionId,
-    /// What happened.
-    pub event: Event,
-}
-
-/// How a command came out, for a recorder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outturn {
-    /// With success.
-    Ended,
-    /// Not with success.
-    Failed,
-    /// It was stopped, whatever it made of that.
-    Stopped,
-}
-
 /// How many commands came to nothing, each counted once, whoever waited for it. One that ended with success or was
 /// stopped does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,25 +44,8 @@ pub struct Failures {
     pub commands: u64,
 }
 
-/// Takes down when commands start and how they end. Best effort: what it does, panics included, touches no command.
-pub trait Recorder: Send + Sync {
-    /// A command runs.
-    fn started(&self, id: &CommandId);
-    /// It has ended.
-    fn ended(&self, id: &CommandId, outturn: Outturn);
-}
-
 /// Hears notices.
 pub type Listener = Arc<dyn Fn(&Notice) + Send + Sync>;
-/// Hears events.
-pub type Observer = Arc<dyn Fn(&Observed) + Send + Sync>;
-
-enum Item {
-    Notice(SessionId, Notice),
-    Observed(Observed),
-    Started(CommandId),
-    Ended(CommandId, Outturn),
-}
 
 /// What is said of a silent command to a consumer, in its next note.
 #[derive(Clone, Debug)]
@@ -111,36 +56,74 @@ pub(crate) struct Silent {
     pub(crate) text: String,
 }
 
-/// The one place from which all of them are told, in order, by a thread of its own that lives while there is something
-/// to tell.
+/// The one place from which all of them are told, in order: observers each by their own thread, listeners by one that
+/// lives while there is something to tell.
 #[derive(Clone, Default)]
-pub(crate) struct Hub(Arc<Mutex<State>>);
+pub(crate) struct Hub(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    observers: Observers,
+    state: Mutex<State>,
+}
 
 #[derive(Default)]
 struct State {
     listeners: HashMap<SessionId, Listener>,
-    observers: Vec<Observer>,
-    recorder: Option<Arc<dyn Recorder>>,
-    queue: VecDeque<Item>,
-    paused: bool,
+    queue: VecDeque<(SessionId, Notice)>,
+    /// Sessions whose owner is being replaced: their notices wait.
+    held: HashSet<SessionId>,
     telling: bool,
-    number: u64,
     failures: Option<Failures>,
-    /// Commands that have not ended, and whether their life in the background is attended to.
-    open: HashMap<CommandId, bool>,
+    /// Commands that have not ended.
+    open: HashMap<CommandId, Open>,
     /// The last that have: a caller that joined one of them may hear of it later than another.
     over: VecDeque<CommandId>,
     silent: HashMap<CommandId, Silent>,
 }
 
+/// What is known of a command that has not ended.
+#[derive(Default)]
+struct Open {
+    /// Tells its end to who saw its start.
+    ends: Option<Ends>,
+    /// Whether it was said that it runs.
+    runs: bool,
+    /// Whether its life in the background is attended to.
+    attended: bool,
+}
+
+/// The notices of a session wait while this is there.
+pub(crate) struct Held {
+    hub: Hub,
+    session: SessionId,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Held({})", self.session)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.hub.state().held.remove(&self.session);
+        self.hub.tell();
+    }
+}
+
 impl Hub {
     /// Whether anybody listens: else nothing is kept, and nobody waits for ends on their behalf.
     pub(crate) fn is_used(&self) -> bool {
-        let state = self.state();
-        !state.listeners.is_empty()
-            || !state.observers.is_empty()
-            || state.recorder.is_some()
-            || state.failures.is_some()
+        let used = {
+            let state = self.state();
+            !state.listeners.is_empty() || state.failures.is_some()
+        };
+        used || !self.0.observers.is_empty()
+    }
+
+    pub(crate) fn observers(&self) -> &Observers {
+        &self.0.observers
     }
 
     pub(crate) fn listen(&self, session: SessionId, listener: Option<Listener>) {
@@ -159,48 +142,53 @@ impl Hub {
         self.state().failures.unwrap_or_default()
     }
 
-    pub(crate) fn observe(&self, observer: Observer) {
-        self.state().observers.push(observer);
+    /// Keeps the notices of a session, to be told in order afterwards.
+    pub(crate) fn hold(&self, session: SessionId) -> Held {
+        self.state().held.insert(session);
+        Held { hub: self.clone(), session }
     }
 
-    pub(crate) fn record(&self, recorder: Option<Arc<dyn Recorder>>) {
-        self.state().recorder = recorder;
+    /// A command is about to start: returns when the observers have seen it, or their bound is over.
+    pub(crate) async fn starting(&self, request: &Request, kind: &str) {
+        let Some((starting, ends)) = self.0.observers.starting(request, kind) else { return };
+        self.state().open.entry(request.id).or_default().ends = Some(ends);
+        self.0.observers.show(request.session, starting).await;
     }
 
-    pub(crate) fn pause(&self, paused: bool) {
-        self.state().paused = paused;
-        self.tell();
+    /// It was not started after all.
+    pub(crate) fn not_started(&self, session: SessionId, id: CommandId) {
+        let open = self.state().forget(id);
+        if open.is_some_and(|open| open.ends.is_some()) {
+            self.0.observers.tell(session, &Event::NotStarted { id });
+        }
     }
 
     /// A command runs. Whoever joins it says so as well, and is not counted.
-    pub(crate) fn started(&self, session: SessionId, id: CommandId) {
-        if !self.is_used() || !self.state().opens(id) {
+    pub(crate) fn runs(&self, session: SessionId, id: CommandId) {
+        if !self.is_used() {
             return;
         }
-        self.event(session, Event::Started { id });
-        self.add([Item::Started(id), notice(session, id, Level::Info, format!("{id} runs"))]);
+        let mut state = self.state();
+        if state.over.contains(&id) || std::mem::replace(&mut state.open.entry(id).or_default().runs, true) {
+            return;
+        }
+        drop(state);
+        self.notice(session, id, Level::Info, format!("{id} runs"));
     }
 
     /// A command has ended. Only the first who says so is heard.
     pub(crate) fn ended(&self, exit: &ExitRecord) {
+        let id = exit.id;
         let never_ran = matches!(exit.end, End::SpawnFailed { .. });
-        self.state().silent.remove(&exit.id);
-        if !self.is_used() || !self.state().closes(exit.id, never_ran) {
+        self.state().silent.remove(&id);
+        if !self.is_used() {
             return;
         }
-        let (id, end) = (exit.id, exit.end.clone());
-        let kind = end.kind().replace('_', " ");
-        let (outturn, told) = match &end {
-            // Its session ends: whoever asked for that gets a report.
-            End::Abandoned { .. } => (Outturn::Stopped, None),
-            End::Stopped { by, .. } => (Outturn::Stopped, Some((Level::Info, format!("{id} was stopped by {by}")))),
-            _ if exit.is_ok() => (Outturn::Ended, Some((Level::Info, format!("{id} has ended")))),
-            _ => {
-                let code = end.exit_code().map(|code| format!(", exit code {code}")).unwrap_or_default();
-                let detail = exit.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-                (Outturn::Failed, Some((Level::Warning, format!("{id} has failed: {kind}{code}{detail}"))))
-            }
-        };
+        let Some(open) = self.state().close(id, never_ran) else { return };
+        if let Some(ends) = open.ends {
+            ends.send_replace(Some(Arc::new(exit.clone())));
+        }
+        let (end, outturn) = (exit.end.clone(), Outturn::of(exit));
         if outturn == Outturn::Failed
             && let Some(failures) = &mut self.state().failures
         {
@@ -208,28 +196,38 @@ impl Hub {
             let count = if end.exit_code() == Some(124) { &mut failures.timeouts } else { &mut failures.commands };
             *count += 1;
         }
-        self.event(exit.session, Event::Ended { id, end });
-        self.add([Item::Ended(id, outturn)]);
+        let told = match (outturn, &end) {
+            (Outturn::Stopped, End::Stopped { by, .. }) => Some((Level::Info, format!("{id} was stopped by {by}"))),
+            // Its session ends: whoever asked for that gets a report.
+            (Outturn::Stopped, _) => None,
+            (Outturn::Ended, _) => Some((Level::Info, format!("{id} has ended"))),
+            (Outturn::Failed, _) => {
+                let kind = end.kind().replace('_', " ");
+                let code = end.exit_code().map(|code| format!(", exit code {code}")).unwrap_or_default();
+                let detail = exit.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
+                Some((Level::Warning, format!("{id} has failed: {kind}{code}{detail}")))
+            }
+        };
+        self.0.observers.tell(exit.session, &Event::Ended { id, end, outturn });
         if let Some((level, text)) = told {
-            self.add([notice(exit.session, id, level, text)]);
+            self.notice(exit.session, id, level, text);
         }
     }
 
     /// Whether it falls to who asks to attend to a command in the background: only to the first.
     pub(crate) fn attends(&self, id: CommandId) -> bool {
         let mut state = self.state();
-        !state.over.contains(&id) && !state.open.insert(id, true).unwrap_or(false)
+        !state.over.contains(&id) && !std::mem::replace(&mut state.open.entry(id).or_default().attended, true)
     }
 
-    pub(crate) fn adopted(&self, session: SessionId) {
-        if self.is_used() {
-            self.event(session, Event::Adopted);
-        }
+    /// Nobody here will hear how a command ends.
+    pub(crate) fn lose(&self, id: CommandId) {
+        self.state().forget(id);
     }
 
     /// A command is silent: a warning for who listens, and a line in the next note of its consumer.
     pub(crate) fn silent(&self, silent: Silent) {
-        self.add([notice(silent.session, silent.id, Level::Warning, silent.text.clone())]);
+        self.notice(silent.session, silent.id, Level::Warning, silent.text.clone());
         self.state().silent.insert(silent.id, silent);
     }
 
@@ -246,24 +244,15 @@ impl Hub {
         self.state().silent.remove(&id);
     }
 
-    fn event(&self, session: SessionId, event: Event) {
-        let mut state = self.state();
-        state.number += 1;
-        let number = state.number;
-        state.queue.push_back(Item::Observed(Observed { number, session, event }));
-        drop(state);
-        self.tell();
-    }
-
-    fn add(&self, items: impl IntoIterator<Item = Item>) {
-        self.state().queue.extend(items);
+    fn notice(&self, session: SessionId, id: CommandId, level: Level, text: String) {
+        self.state().queue.push_back((session, Notice { id, level, text }));
         self.tell();
     }
 
     /// Sees to it that what is queued is told.
     fn tell(&self) {
         let mut state = self.state();
-        if state.telling || state.paused || state.queue.is_empty() {
+        if state.telling || state.next().is_none() {
             return;
         }
         let hub = self.clone();
@@ -275,58 +264,44 @@ impl Hub {
     fn tell_all(&self) {
         loop {
             let mut state = self.state();
-            let item = if state.paused { None } else { state.queue.pop_front() };
-            let Some(item) = item else {
+            let Some((session, notice)) = state.next().and_then(|at| state.queue.remove(at)) else {
                 state.telling = false;
                 return;
             };
-            let listener = match &item {
-                Item::Notice(session, _) => state.listeners.get(session).cloned(),
-                Item::Observed(_) | Item::Started(_) | Item::Ended(..) => None,
-            };
-            let recorder = state.recorder.clone();
-            let observers = if matches!(item, Item::Observed(_)) { state.observers.clone() } else { Vec::new() };
+            let listener = state.listeners.get(&session).cloned();
             drop(state);
-            // A panic is shown by the hook that its program has for panics, and goes no further.
-            let told = |what: &dyn Fn()| drop(catch_unwind(AssertUnwindSafe(what)));
-            match (&item, listener, recorder) {
-                (Item::Notice(_, notice), Some(listener), _) => told(&|| listener(notice)),
-                (Item::Observed(observed), _, _) => observers.iter().for_each(|one| told(&|| one(observed))),
-                (Item::Started(id), _, Some(recorder)) => told(&|| recorder.started(id)),
-                (Item::Ended(id, outturn), _, Some(recorder)) => told(&|| recorder.ended(id, *outturn)),
-                (Item::Notice(..) | Item::Started(_) | Item::Ended(..), _, _) => {}
+            if let Some(listener) = listener {
+                // A panic is shown by the hook that its program has for panics, and goes no further.
+                let _ = catch_unwind(AssertUnwindSafe(|| listener(&notice)));
             }
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Whether this is the first word of a command.
-    fn opens(&mut self, id: CommandId) -> bool {
-        if self.over.contains(&id) || self.open.contains_key(&id) {
-            return false;
-        }
-        self.open.insert(id, false);
-        true
+    /// Where the next notice stands that may be told now.
+    fn next(&self) -> Option<usize> {
+        self.queue.iter().position(|(session, _)| !self.held.contains(session))
     }
 
-    /// Whether this is the first word of its end.
-    fn closes(&mut self, id: CommandId, never_ran: bool) -> bool {
-        let first = self.open.remove(&id).is_some() || (never_ran && !self.over.contains(&id));
-        if first {
-            self.over.push_back(id);
-            if self.over.len() > REMEMBERED {
-                self.over.pop_front();
-            }
+    /// What was known of a command, if this is the first word of its end.
+    fn close(&mut self, id: CommandId, never_ran: bool) -> Option<Open> {
+        if self.over.contains(&id) || !(never_ran || self.open.contains_key(&id)) {
+            return None;
         }
-        first
+        Some(self.forget(id).unwrap_or_default())
     }
-}
 
-fn notice(session: SessionId, id: CommandId, level: Level, text: String) -> Item {
-    Item::Notice(session, Notice { id, level, text })
+    /// What was known of a command of which nothing is to be heard any more.
+    fn forget(&mut self, id: CommandId) -> Option<Open> {
+        self.over.push_back(id);
+        if self.over.len() > REMEMBERED {
+            self.over.pop_front();
+        }
+        self.open.remove(&id)
+    }
 }

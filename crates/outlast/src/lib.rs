@@ -5,6 +5,9 @@
 //! when its grace is over or its caller goes away; from then on it can be looked at, waited for, typed
 //! into and stopped by its id, and its end is told exactly once to each consumer.
 //!
+//! Work inside this process can be a command too: [`Session::spawn_task`] gives an asynchronous closure an id, a log and an
+//! end that is told, and whoever can look at, wait for and stop a command can do that with it.
+//!
 //! The library is asynchronous on tokio (a runtime with I/O and time enabled), every call is
 //! cancel-safe unless it says otherwise, and there is no global state: it prints nothing, handles no
 //! signal, and reads neither environment nor home.
@@ -14,15 +17,18 @@
 
 mod error;
 mod config;
-mod hub;
 mod race;
+mod observe;
+mod hub;
 mod ancestry;
 mod ready;
 mod link;
 mod watch;
 mod keeper;
+mod places;
 mod runtime;
 mod session;
+mod seal;
 mod open;
 mod overview;
 mod output;
@@ -32,6 +38,8 @@ mod settle;
 mod strays;
 mod command;
 mod inspect;
+mod ended;
+mod family;
 mod read;
 mod follow;
 mod condition;
@@ -53,13 +61,18 @@ mod note;
 mod attend;
 mod turn;
 mod stop;
+mod task;
 mod teardown;
 mod reconcile;
+mod bind;
+mod owed;
 mod retain;
+mod destroy;
 mod doctor;
 
 pub use ancestry::{Ancestor, ancestors};
 pub use attend::{WaitEnd, WaitOptions, WaitReport, Waited};
+pub use bind::Bound;
 pub use claim::Claim;
 pub use command::Command;
 pub use condition::Until;
@@ -69,9 +82,10 @@ pub use doctor::{DoctorReport, Finding};
 pub use error::{Error, ErrorKind, Result};
 pub use finished::Finished;
 pub use follow::Follower;
-pub use hub::{Event, Failures, Level, Listener, Notice, Observed, Observer, Outturn, Recorder};
+pub use hub::{Failures, Level, Listener, Notice};
 pub use inspect::Entry;
 pub use note::Note;
+pub use observe::{Event, Observed, Observer, Outturn, Starting};
 pub use open::{Anchor, SessionOptions};
 pub use outlast_core as core;
 pub use outlast_core::delivery::Via;
@@ -86,12 +100,15 @@ pub use read::{ReadOptions, Reading};
 pub use receipts::{Consumed, ReceiptLease, Receipts};
 pub use reconcile::{Predecessor, ReconcileReport};
 pub use request::RunRequest;
+pub use retain::Retained;
 pub use running::{Demotion, Progress, RunEvent, Running};
 pub use runtime::Runtime;
+pub use seal::Seal;
 pub use session::Session;
 pub use snapshot::Snapshot;
 pub use stop::StopOutcome;
 pub use stopping::StopOptions;
 pub use submit::Outcome;
+pub use task::{StopToken, Task, TaskContext, TaskInput, TaskReceipts, TaskRequest, TaskWriter, keep_panic_stacks};
 pub use teardown::END_BOUND;
 pub use turn::{Cancelled, Residue, Turn, TurnKind};

@@ -1,6 +1,6 @@
 //! Sessions: made, found, opened, adopted.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use outlast_core::id::{CommandId, SessionId};
@@ -11,6 +11,7 @@ use outlast_host::store::{anchors, trace, understood};
 use outlast_host::{clock, mark};
 
 use crate::error::{Error, Result};
+use crate::observe::Event;
 use crate::runtime::{Owner, Runtime, SessionInner};
 use crate::session::Session;
 
@@ -29,6 +30,8 @@ pub enum Anchor {
 pub struct SessionOptions {
     /// The conversation or project; empty means that there is no predecessor.
     pub context: String,
+    /// The session whose agent starts the agent of this one; see [`Session::children`].
+    pub parent: Option<SessionId>,
     /// The process whose life bounds it.
     pub anchor: Anchor,
     /// Whether this process stays as its owner.
@@ -44,6 +47,7 @@ impl Default for SessionOptions {
     fn default() -> Self {
         SessionOptions {
             context: String::new(),
+            parent: None,
             anchor: Anchor::None,
             ownership: Ownership::Resident,
             linger: Duration::from_millis(LINGER_MS),
@@ -57,6 +61,9 @@ impl Runtime {
     /// is dropped.
     pub async fn create_session(&self, options: SessionOptions) -> Result<Session> {
         let state = self.state_to_write()?;
+        if let Some(parent) = options.parent {
+            self.session_dir(parent)?;
+        }
         let anchor = anchor_mark(options.anchor)?;
         let record = self.new_record(&options, anchor)?;
         let dir = state.create_session(&record)?;
@@ -104,7 +111,11 @@ impl Runtime {
         if made {
             self.trace_start(&dir, &record)?;
         }
+        let owned = made || self.owns(dir.id());
         let session = self.enter_as_owner_if_free(dir, record).await?;
+        if !owned {
+            session.taken_over(&Event::Adopted);
+        }
         Ok((looked_at(session).await, made))
     }
 
@@ -112,8 +123,12 @@ impl Runtime {
     pub async fn own_if_free(&self, id: &SessionId) -> Result<Session> {
         let dir = self.session_dir(*id)?;
         let record = dir.record()?.record;
+        let owned = self.owns(*id);
         let session = self.enter_as_owner_if_free(dir, record).await?;
         session.ensure_open().await?;
+        if !owned {
+            session.taken_over(&Event::Adopted);
+        }
         Ok(looked_at(session).await)
     }
 
@@ -130,11 +145,12 @@ impl Runtime {
         let lost = || Error::Unreachable("the thread that waited for the owner's lock is gone".to_owned());
         let lock = heard.await.map_err(|_| lost())??;
         let owner = Owner::holding(lock)?;
-        let session = self.enter_owned(dir, session.record().cloned(), owner);
+        let session = self.enter_owned(dir, session, owner);
         session.ensure_open().await?;
         if session.dir()?.has_keeper()? {
             session.owner_link().await?;
         }
+        session.taken_over(&Event::Replaced);
         Ok(session)
     }
 
@@ -177,12 +193,15 @@ impl Runtime {
     pub async fn adopt_session(&self, id: &SessionId) -> Result<Session> {
         let dir = self.session_dir(*id)?;
         let record = dir.record()?.record;
+        let owned = self.owns(*id);
         let session = self.enter(dir, Some(record), true)?;
         session.ensure_open().await?;
         if session.dir()?.has_keeper()? {
             session.owner_link().await?;
         }
-        self.inner.hub.adopted(*id);
+        if !owned {
+            session.taken_over(&Event::Adopted);
+        }
         Ok(session)
     }
 
@@ -211,6 +230,7 @@ impl Runtime {
             schema: schema::SESSION.to_owned(),
             id: self.new_session_id()?,
             context: options.context.clone(),
+            parent: options.parent,
             anchor,
             ownership: options.ownership,
             linger_ms: u64::try_from(options.linger.as_millis()).unwrap_or(u64::MAX),
@@ -235,39 +255,57 @@ impl Runtime {
 
     pub(crate) fn session_nowhere(&self) -> Result<Session> {
         let id = self.new_session_id()?;
-        let inner = SessionInner { runtime: self.clone(), id, dir: None, record: None, owner: None };
+        let inner =
+            SessionInner { runtime: self.clone(), id, dir: None, record: None, given: OnceLock::new(), owner: None };
         Ok(Session { inner: Arc::new(inner) })
     }
 
-    fn enter_owned(&self, dir: SessionDir, record: Option<SessionRecord>, owner: Owner) -> Session {
+    /// The handle of the new owner.
+    fn enter_owned(&self, dir: SessionDir, guest: &Session, owner: Owner) -> Session {
         let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let id = dir.id();
-        let inner = Arc::new(SessionInner { runtime: self.clone(), id, dir: Some(dir), record, owner: Some(owner) });
+        let inner = Arc::new(SessionInner {
+            runtime: self.clone(),
+            id,
+            dir: Some(dir),
+            record: guest.record().cloned(),
+            given: OnceLock::new(),
+            owner: Some(owner),
+        });
         sessions.insert(id, Arc::downgrade(&inner));
         Session { inner }
+    }
+
+    /// Whether this runtime is the owner of a session already.
+    fn owns(&self, id: SessionId) -> bool {
+        let sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.get(&id).and_then(std::sync::Weak::upgrade).is_some_and(|inner| inner.owner.is_some())
     }
 
     /// The one handle of a session in this runtime; made if there is none yet.
     fn enter(&self, dir: SessionDir, record: Option<SessionRecord>, own: bool) -> Result<Session> {
         let id = dir.id();
         let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(inner) = sessions.get(&id).and_then(std::sync::Weak::upgrade)
-            && (inner.owner.is_some() || !own)
-        {
+        let known = sessions.get(&id).and_then(std::sync::Weak::upgrade);
+        if let Some(inner) = known.filter(|inner| inner.owner.is_some() || !own) {
             return Ok(Session { inner });
         }
         let owner = if own { Some(Owner::take(&dir)?) } else { None };
-        let inner = Arc::new(SessionInner { runtime: self.clone(), id, dir: Some(dir), record, owner });
+        let (runtime, given) = (self.clone(), OnceLock::new());
+        let inner = Arc::new(SessionInner { runtime, id, dir: Some(dir), record, given, owner });
         sessions.retain(|_, known| known.strong_count() > 0);
         sessions.insert(id, Arc::downgrade(&inner));
         Ok(Session { inner })
     }
 }
 
-/// A session that somebody looks at: what the commands of killed watchers left running in it is ended.
+/// A session that somebody looks at: what the commands of killed watchers left running in it is ended, and records that
+/// nobody moved to where it is bound are.
 async fn looked_at(session: Session) -> Session {
     // Where /proc cannot be read nothing can be proven, and the look goes on.
     let _ = session.end_strays().await;
+    // Records that cannot be moved are found where they are; `doctor` names them.
+    let _ = session.follow_binding().await;
     session
 }
 

@@ -19,10 +19,7 @@ impl Session {
     /// told after its end. Nothing is done without a path; one call takes 1 MiB of paths at most, and so does the
     /// command in all.
     pub async fn publish(&self, id: &CommandId, paths: Vec<PathBuf>) -> Result<()> {
-        if let Some(path) = paths.iter().find(|path| !path.is_absolute()) {
-            return Err(Error::Usage(format!("{} is not an absolute path", path.display())));
-        }
-        let paths: Vec<OsText> = paths.iter().map(OsText::from).collect();
+        let paths = absolute(paths)?;
         if paths.iter().map(|path| path.0.len()).sum::<usize>() > RECEIPT_BYTES {
             return Err(Error::Usage(format!("these are more than {RECEIPT_BYTES} bytes of paths")));
         }
@@ -59,5 +56,13 @@ impl Session {
         let (ours, theirs) = Link::pair()?;
         keeper.send_with(&ToKeeper::Reach { id }, vec![theirs]).await?;
         Ok(Some(ours))
+    }
+}
+
+/// Paths as they are published; refused where one is not absolute.
+pub(crate) fn absolute(paths: Vec<PathBuf>) -> Result<Vec<OsText>> {
+    match paths.iter().find(|path| !path.is_absolute()) {
+        Some(path) => Err(Error::Usage(format!("{} is not an absolute path", path.display()))),
+        None => Ok(paths.iter().map(OsText::from).collect()),
     }
 }

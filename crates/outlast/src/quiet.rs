@@ -8,7 +8,7 @@ use outlast_host::proc;
 use outlast_host::store::command::CommandDir;
 
 use crate::command::Command;
-use crate::condition;
+use crate::ended;
 use crate::error::Result;
 use crate::probe::{self, Probe};
 use crate::race::{self, First};
@@ -59,7 +59,7 @@ impl Command {
     /// Waits until it has printed nothing for so long; none where it ended before. Output starts the time anew.
     /// Cancel-safe. Whoever wants one notice asks once.
     pub async fn when_quiet(&self, after: Duration) -> Result<Option<Quiet>> {
-        match race::first(silence(&self.dir()?, self.id, after.min(LONGEST)), condition::ended(self)).await {
+        match race::first(silence(&self.dir()?, self.id, after.min(LONGEST)), ended::ended(self)).await {
             First::Left(quiet) => quiet,
             First::Right(ended) => ended.map(|()| None),
         }

@@ -13,7 +13,6 @@ use outlast_core::request::{Request, Streams};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
-use crate::attention::Attention;
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::finished::{Finished, Held};
@@ -338,13 +337,14 @@ impl Running {
         }
         match frame.json::<FromSupervisor>().map_err(link::channel_error)? {
             FromSupervisor::Started { leader, at_ms } => {
-                self.session.runtime().inner.hub.started(*self.session.id(), self.request.id);
+                self.session.hub().runs(*self.session.id(), self.request.id);
                 self.leader = Some(leader.clone());
                 self.pidfd = frame.fds.into_iter().next();
                 self.events.push_back(RunEvent::Started { leader, at_ms });
             }
             FromSupervisor::Refused { refusal, reason, running } => {
                 self.over = true;
+                self.session.hub().not_started(*self.session.id(), self.request.id);
                 return Err(launch::refused(refusal, reason, running));
             }
             FromSupervisor::Materialised { output, .. } => self.open_records(output)?,
@@ -359,7 +359,7 @@ impl Running {
                 if let Some(leader) = self.pidfd.take() {
                     self.session.keep_leader(self.request.id, leader);
                 }
-                self.attend(&command)?;
+                self.leave();
                 let joined = self.joined();
                 self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined }));
             }
@@ -382,6 +382,11 @@ impl Running {
             | FromSupervisor::Note { .. } => {}
         }
         Ok(())
+    }
+
+    /// From now on somebody else hears how it goes on.
+    fn leave(&self) {
+        self.session.attend(self.request.id, self.request.consumer.clone(), self.quiet_after);
     }
 
     fn take_bytes(&mut self, stream: frame::Stream, bytes: Vec<u8>) {
@@ -425,7 +430,7 @@ impl Running {
         if materialised && self.records.is_none() {
             self.open_records(exit.output)?;
         }
-        self.session.runtime().inner.hub.ended(&exit);
+        self.session.hub().ended(&exit);
         let mut finished = Finished::of(exit, materialised);
         finished.not_demoted = self.not_demoted.take();
         finished.joined = self.joined();
@@ -449,17 +454,6 @@ impl Running {
         Ok(())
     }
 
-    /// Sees to it that who listens hears how it goes on in the background.
-    fn attend(&self, command: &Command) -> Result<()> {
-        let hub = self.session.runtime().inner.hub.clone();
-        if hub.is_used() && hub.attends(command.id) {
-            let session = std::sync::Arc::downgrade(&self.session.inner);
-            let (consumer, quiet_after) = (self.request.consumer.clone(), self.quiet_after);
-            Attention { id: command.id, dir: command.dir()?, session, consumer, quiet_after, hub }.begin();
-        }
-        Ok(())
-    }
-
     /// The supervisor went away without a word: what became of the command is found out elsewhere.
     async fn vanished(&mut self) -> Result<()> {
         let pidfd = self.pidfd.as_ref().map(OwnedFd::try_clone).transpose();
@@ -478,6 +472,15 @@ impl Running {
             None => false,
         };
         self.end(exit, materialised)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Of one that it joined, those hear who wait for it.
+        if !self.joined() {
+            self.leave();
+        }
     }
 }
 

@@ -35,7 +35,13 @@ impl Session {
 
     /// What its creator wrote; none for a session that is nowhere on disk, or whose record is damaged.
     pub fn record(&self) -> Option<&SessionRecord> {
-        self.inner.record.as_ref()
+        self.inner.given.get().or(self.inner.record.as_ref())
+    }
+
+    /// Takes over that it was given a context.
+    pub(crate) fn know(&self, record: SessionRecord) {
+        // It is given one once.
+        let _known = self.inner.given.set(record);
     }
 
     /// Whether records can be made in it.
@@ -111,6 +117,13 @@ impl Session {
             *slot = Some(self.connect_as_owner(&owner.mark).await?);
         }
         Ok(MutexGuard::try_map(slot, Option::as_mut).ok())
+    }
+
+    /// Closes the owner's connection, so that a keeper with nothing left to keep leaves.
+    pub(crate) async fn let_keeper_go(&self) {
+        if let Some(owner) = &self.inner.owner {
+            *owner.link.lock().await = None;
+        }
     }
 
     /// Keeps the descriptor of a demoted leader as long as its process may still tell how it ended.

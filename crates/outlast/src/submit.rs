@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use outlast_core::joining::JoinKey;
 use outlast_core::names::{NameField, check_name};
+use outlast_core::record::PROCESS;
 use outlast_core::wire::Joining;
 
 use crate::error::{Error, Result};
@@ -157,7 +158,12 @@ impl Session {
         let request = request.for_supervisor(self, id, background)?;
         self.ensure_open().await?;
         let join = joins.then(|| Joining { key: JoinKey::of(&request), background });
-        let launched = launch::launch(self, &request, join).await?;
+        self.hub().starting(&request, PROCESS).await;
+        let launched = launch::launch(self, &request, join).await;
+        if !matches!(&launched, Ok(launched) if launched.joined.is_none()) {
+            self.hub().not_started(*self.id(), id);
+        }
+        let launched = launched?;
         Ok(Running::new(self.clone(), request, launched, quiet_after))
     }
 }

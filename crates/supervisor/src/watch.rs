@@ -14,6 +14,7 @@ use std::time::Duration;
 use outlast_core::ending::{BY_SESSION_END, Fact};
 use outlast_core::joining::Joinable;
 use outlast_core::lifecycle::{Action, Cause, Event, Life, Stage};
+use outlast_core::receipt::Published;
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{Lifetime, OsText, Request};
 use outlast_core::wire::{FromOwnKeeper, ToOwnKeeper};
@@ -21,6 +22,8 @@ use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::frame::{Channel, Stream};
 use outlast_host::inherit;
+use outlast_host::store::moving;
+use outlast_host::store::records::Records;
 use outlast_host::sys::{reap, signals};
 use rustix::process::Signal;
 
@@ -29,10 +32,8 @@ use crate::clients::{CLIENT_TOKENS, Clients};
 use crate::context::{Context, Work, own_mark};
 use crate::limits::{Cage, Sampler};
 use crate::poll::{Interest, Poll, Ready};
-use crate::records::Records;
 use crate::tree::Tree;
 use callers::Caller;
-use evidence::Receipts;
 use orphan::Orphan;
 
 const LINK: u64 = 1;
@@ -110,14 +111,10 @@ impl Post {
                     }
                     (FromOwnKeeper::Owner { mark }, _) => self.context.owner = mark,
                     (FromOwnKeeper::Quit, _) => return None,
+                    // The channel was lost on the way, for want of a descriptor: its caller starts again.
+                    (FromOwnKeeper::Assign { .. }, None) => self.tell_keeper(&ToOwnKeeper::Spare, None),
                     // Whoever was to be met there was looking for a command that is over: the channel is closed.
-                    (
-                        FromOwnKeeper::Assign { .. }
-                        | FromOwnKeeper::Join(_)
-                        | FromOwnKeeper::Stop { .. }
-                        | FromOwnKeeper::Meet,
-                        _,
-                    ) => {}
+                    (FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. } | FromOwnKeeper::Meet, _) => {}
                 }
             }
             self.link.as_ref()?;
@@ -202,7 +199,7 @@ pub struct Watch<'a> {
     joinable: Option<Joinable>,
     /// What was held of the output, where that was stored for callers beyond those who get it.
     raw: Option<Vec<(Stream, Vec<u8>)>>,
-    receipts: Receipts,
+    receipts: Published,
     exit: Option<ExitRecord>,
     /// Whether the end was shown by a caller.
     told: bool,
@@ -231,6 +228,10 @@ impl Watch<'_> {
             self.turn();
         }
         self.farewell();
+        if let (Some(records), Some(session)) = (&self.records, self.post.context.dir()) {
+            // Records that cannot be moved are found where they are; the next look at the session tries again.
+            let _ = moving::follow_own(session, records.dir.id());
+        }
     }
 
     fn is_over(&self) -> bool {

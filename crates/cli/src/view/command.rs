@@ -40,10 +40,13 @@ pub struct CommandView {
     survivors_at_end: Vec<Survivor>,
     limits_kept_by: Option<String>,
     kind: String,
+    parent_command: Option<String>,
+    parent_session: Option<String>,
     detached: bool,
     limit: Option<String>,
     errors: Vec<String>,
     note: Option<String>,
+    pruned_at_ms: Option<u64>,
     changed: Option<ChangedPart>,
 }
 
@@ -58,9 +61,14 @@ struct ChangedPart {
 impl CommandView {
     /// The command with the text of its output.
     pub fn whole(snapshot: &Snapshot) -> Self {
-        let output = &snapshot.output;
-        let text = Tail::of(output.bytes, &output.tail, TEXT_BYTES).text();
-        Self::of(snapshot, Some(text))
+        let (bytes, end) = snapshot.shown();
+        let mut whole = Self::of(snapshot, Some(Tail::of(bytes, end, TEXT_BYTES).text()));
+        if snapshot.result.is_some() {
+            // Nothing of the output itself is shown then.
+            whole.output.shown_from = snapshot.output.bytes;
+            whole.output.truncated = snapshot.output.bytes > 0;
+        }
+        whole
     }
 
     /// The command with the text of its output, for a caller whose wait or start ended with this demotion.
@@ -109,10 +117,13 @@ impl CommandView {
             survivors_at_end: snapshot.survivors_at_end.clone(),
             limits_kept_by: snapshot.limits_kept_by.clone(),
             kind: snapshot.kind.clone(),
+            parent_command: snapshot.parent_command.map(|id| id.to_string()),
+            parent_session: snapshot.parent_session.map(|id| id.to_string()),
             detached: snapshot.detached,
             limit: snapshot.limit.clone(),
             errors: snapshot.errors.clone(),
             note: snapshot.note.clone(),
+            pruned_at_ms: snapshot.pruned_at_ms,
             changed: changed(&snapshot.changes),
         }
     }
@@ -154,10 +165,13 @@ impl CommandView {
             survivors_at_end: exit.survivors.clone(),
             limits_kept_by: exit.limits_kept_by.clone(),
             kind: exit.kind.clone(),
+            parent_command: exit.parent_command.map(|id| id.to_string()),
+            parent_session: exit.parent_session.map(|id| id.to_string()),
             detached: exit.detached,
             limit: exit.limit.clone(),
             errors: exit.errors.clone(),
             note: None,
+            pruned_at_ms: None,
             changed: changed(&finished.changes),
         }
     }
@@ -231,6 +245,7 @@ pub mod tests {
             demoted_at_ms: Some(2_000),
             ended_at_ms: None,
             duration_ms: 65_000,
+            result: None,
             output: OutputView { tail: b"a\rb\n".to_vec(), bytes: 4, ..OutputView::default() },
             pid: Some(42),
             survivors: vec![],
@@ -241,12 +256,15 @@ pub mod tests {
             trust: Trust::Trusted,
             delivery: outlast_core::request::Delivery::Task,
             consumer: "model".into(),
+            parent_command: None,
+            parent_session: None,
             stopping_by: None,
             stdin_open: false,
             quiet_ms: None,
             changes: vec![],
             report: None,
             note: None,
+            pruned_at_ms: None,
         }
     }
 

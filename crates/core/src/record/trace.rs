@@ -9,7 +9,8 @@ use crate::id::CommandId;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceLine {
-    /// `session`, `turn`, `cancelled`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`.
+    /// `session`, `turn`, `cancelled`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`,
+    /// `pruned`; in the trace of the state directory `removed`.
     #[serde(rename = "type")]
     pub kind: String,
     /// A unique, time-ordered event id.

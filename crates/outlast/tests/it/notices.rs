@@ -1,13 +1,14 @@
-//! Notices, observers and recorders: they hear what happens, and hold nothing up.
+//! Notices: they say what happens, and hold nothing up.
 
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use outlast::core::id::CommandId;
 use outlast::core::record::Phase;
-use outlast::{Event, Failures, Level, Notice, Observed, Outcome, Outturn, Recorder, StopOptions, WaitOptions};
+use outlast::{Event, Failures, Level, Notice, Outcome, StopOptions, TaskRequest, WaitOptions};
 
-use crate::world::{World, adopted, config, finished, in_world, soon, start};
+use crate::world::{SOON, World, finished, in_world, soon, start};
 
 /// What was heard, in order.
 struct Heard<T>(Arc<Mutex<Vec<T>>>);
@@ -100,21 +101,27 @@ fn o3_start_end_failure_and_stop_are_told() {
             (Level::Info, format!("{} was stopped by model", stopped.id())),
         ];
         assert_eq!(all, expected);
+        // A task is told like a process.
+        let task = session.spawn_task(TaskRequest::new(["fails"]), |_| async { Err("no".to_owned()) });
+        let task = *task.await.expect("a task").id();
+        let all: Vec<_> = heard.wait(8).await.into_iter().skip(6).map(|one| (one.level, one.text)).collect();
+        let failed = format!("{task} has failed: exited, exit code 1");
+        assert_eq!(all, [(Level::Info, format!("{task} runs")), (Level::Warning, failed)]);
         // The end of a session is told by its report, and by no notice for each command.
         let abandoned = start(&world, &session, "exec sleep 60").await;
-        heard.wait(7).await;
-        let recorded = Heard::<Observed>::new();
-        world.runtime.observe(Arc::new(recorded.take()));
+        heard.wait(9).await;
+        let (tell, told) = channel();
+        let _observer = world.runtime.observe(move |seen| drop(tell.send(seen.event.clone()))).expect("an observer");
         session.end("model", outlast::END_BOUND, false).await.expect("an end");
-        let events = recorded.wait(1).await;
-        assert!(matches!(&events[0].event, Event::Ended { id, .. } if id == abandoned.id()), "{events:?}");
-        assert_eq!(heard.all().len(), 7);
+        let event = told.recv_timeout(SOON).expect("an event");
+        assert!(matches!(&event, Event::Ended { id, .. } if id == abandoned.id()), "{event:?}");
+        assert_eq!(heard.all().len(), 9);
     });
 }
 
 /// Covers: O4
 #[test]
-fn o4_notices_wait_and_come_in_order() {
+fn o4_notices_wait_while_the_owner_is_replaced_and_come_in_order() {
     in_world("o4", async |world: World| {
         let session = world.session().await;
         let (first, second) = (Heard::<Notice>::new(), Heard::<Notice>::new());
@@ -126,25 +133,32 @@ fn o4_notices_wait_and_come_in_order() {
             drop(held.1.wait_while(open, |open| !*open).expect("the gate"));
             hear(notice);
         })));
-        let mut ids = Vec::new();
-        for _ in 0..2 {
-            ids.push(finished(session.run_to_end(world.shell("true")).await.expect("a run")).exit.id);
+        let mut running = Vec::new();
+        for number in 0..3 {
+            running.push(start(&world, &session, &format!("while [ ! -e {number} ]; do sleep 0.02; done")).await);
         }
         assert!(first.all().is_empty());
-        world.runtime.pause_notices();
         *gate.0.lock().expect("the gate") = true;
         gate.1.notify_all();
-        // The one that was on its way arrives, the rest waits for who comes next.
-        first.wait(1).await;
+        first.wait(3).await;
+        let seal = session.seal().await.expect("a seal");
+        let (tell, ends) = channel();
+        let observer = session.observe(move |seen| {
+            let _ = tell.send(seen.number);
+        });
+        let _observer = observer.expect("an observer");
+        for number in 0..3 {
+            std::fs::write(world.work_dir.join(number.to_string()), "").expect("the gate");
+            ends.recv_timeout(SOON).expect("its end");
+        }
+        // Given meanwhile, they wait for who comes next.
         session.listen(Some(Arc::new(second.take())));
-        ids.push(finished(session.run_to_end(world.shell("true")).await.expect("a run")).exit.id);
         assert!(second.all().is_empty());
-        world.runtime.resume_notices();
-        let all = [first.all(), second.wait(5).await].concat();
-        let expected: Vec<String> =
-            ids.iter().flat_map(|id| [format!("{id} runs"), format!("{id} has ended")]).collect();
-        assert_eq!(all.into_iter().map(|one| one.text).collect::<Vec<_>>(), expected);
-        assert_eq!(first.all().len(), 1);
+        drop(seal);
+        let told = second.wait(3).await;
+        let expected: Vec<String> = running.iter().map(|one| format!("{} has ended", one.id())).collect();
+        assert_eq!(told.into_iter().map(|one| one.text).collect::<Vec<_>>(), expected);
+        assert_eq!(first.all().len(), 3);
     });
 }
 
@@ -166,102 +180,6 @@ fn o5_progress_has_elapsed_grace_and_label() {
         running.close_input().await.expect("the end of input");
         while running.next().await.expect("an event").is_some() {}
         running.told().await.expect("told");
-    });
-}
-
-/// Covers: O6
-#[test]
-fn o6_observers_see_numbered_events_without_a_gap() {
-    in_world("o6", async |world: World| {
-        // Without an observer everything works.
-        let session = world.session().await;
-        finished(session.run_to_end(world.shell("true")).await.expect("a run"));
-        let (slow, quick) = (Heard::<Observed>::new(), Heard::<Observed>::new());
-        world.runtime.observe(Arc::new(slow.take()));
-        world.runtime.observe(Arc::new(|_| panic!("an observer that panics")));
-        world.runtime.observe(Arc::new(quick.take()));
-        let inline = finished(session.run_to_end(world.shell("true")).await.expect("a run")).exit.id;
-        let id = *session.id();
-        drop(session);
-        let session = adopted(&world.runtime, &id).await;
-        let command = start(&world, &session, "exit 1").await;
-        let events = quick.wait(5).await;
-        assert_eq!(events.iter().map(|one| one.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-        assert!(events.iter().all(|one| one.session == id));
-        let kinds: Vec<Event> = events.into_iter().map(|one| one.event).collect();
-        let exited = |code| outlast::core::ending::End::Exited { code };
-        let expected = [
-            Event::Started { id: inline },
-            Event::Ended { id: inline, end: exited(0) },
-            Event::Adopted,
-            Event::Started { id: *command.id() },
-            Event::Ended { id: *command.id(), end: exited(1) },
-        ];
-        assert_eq!(kinds, expected);
-        assert_eq!(slow.wait(5).await.len(), 5);
-    });
-}
-
-#[derive(Default)]
-struct Book(Mutex<Vec<(CommandId, Option<Outturn>)>>);
-
-impl Recorder for Book {
-    fn started(&self, id: &CommandId) {
-        self.0.lock().expect("the book").push((*id, None));
-    }
-
-    fn ended(&self, id: &CommandId, outturn: Outturn) {
-        self.0.lock().expect("the book").push((*id, Some(outturn)));
-    }
-}
-
-struct Panics;
-
-impl Recorder for Panics {
-    fn started(&self, _: &CommandId) {
-        panic!("a recorder that panics");
-    }
-
-    fn ended(&self, _: &CommandId, _: Outturn) {
-        panic!("a recorder that panics");
-    }
-}
-
-/// Covers: O7
-#[test]
-fn o7_recorders_are_best_effort() {
-    in_world("o7", async |world: World| {
-        let session = world.session().await;
-        let run = async |line: &str| finished(session.run_to_end(world.shell(line)).await.expect("a run")).exit.id;
-        run("true").await;
-        let book = Arc::new(Book::default());
-        world.runtime.record_with(Some(book.clone()));
-        let fine = run("true").await;
-        let failed = start(&world, &session, "exit 3").await;
-        session.wait(std::slice::from_ref(&failed), WaitOptions::default()).await.expect("a wait");
-        let entries = || book.0.lock().expect("the book").clone();
-        soon("the failure is taken down", async || entries().len() == 4).await;
-        // It ended well after the stop: stopped all the same.
-        let stopped = start(&world, &session, "trap 'exit 0' TERM; touch ready; while :; do sleep 0.02; done").await;
-        soon("it is ready", async || world.work_dir.join("ready").exists()).await;
-        stopped.stop(StopOptions::by("model")).await.expect("a stop");
-        soon("all are taken down", async || entries().len() == 6).await;
-        let expected = [
-            (fine, None),
-            (fine, Some(Outturn::Ended)),
-            (*failed.id(), None),
-            (*failed.id(), Some(Outturn::Failed)),
-            (*stopped.id(), None),
-            (*stopped.id(), Some(Outturn::Stopped)),
-        ];
-        assert_eq!(entries(), expected);
-        world.runtime.record_with(Some(Arc::new(Panics)));
-        run("true").await;
-        world.runtime.record_with(None);
-        run("true").await;
-        assert_eq!(entries().len(), 6);
-        // Another runtime has its own.
-        assert!(outlast::Runtime::open(config(&world.state_dir)).is_ok());
     });
 }
 

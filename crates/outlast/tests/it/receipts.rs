@@ -1,8 +1,12 @@
 //! Receipts: what commands changed, told to each consumer once.
 
+use std::str::FromStr;
+use std::time::Duration;
+
+use outlast::core::retention::{Limits, SessionBounds};
 use outlast::{
-    Change, Command, Consumed, Outcome, ReadOptions, ReceiptLease, Receipts, RunRequest, Session, StopOptions,
-    TurnKind, WaitOptions,
+    Change, Command, Consumed, Outcome, ReadOptions, ReceiptLease, Receipts, RunRequest, Session, SessionOptions,
+    StopOptions, TaskRequest, Told, TurnKind, Via, WaitOptions,
 };
 
 use crate::world::{World, adopted, executable, finished, in_world, soon};
@@ -107,6 +111,80 @@ fn n1_a_command_in_the_foreground_publishes_as_well() {
         ended(&session, &demotion.command).await;
         let receipts = ready(session.lease_receipts("model", demotion.command.id()).await.expect("a lease"));
         assert_eq!(receipts.changes, write(&world, &["a", "b"]));
+    });
+}
+
+/// Covers: N1
+#[test]
+fn n1_a_task_publishes_while_it_runs() {
+    in_world("n1-task", async |world: World| {
+        let session = world.session().await;
+        let (a, b, c) = (world.work_dir.join("a"), world.work_dir.join("b"), world.work_dir.join("c"));
+        let (paths, dir) = ([a.clone(), b.clone()], world.work_dir.clone());
+        let request = TaskRequest { cwd: dir, ..TaskRequest::new(["edit"]) };
+        let (give, kept) = std::sync::mpsc::channel();
+        let task = session.spawn_task(request, |context| async move {
+            let published = context.receipts.publish(paths).map_err(|error| error.to_string());
+            give.send(context.receipts.clone()).map_err(|error| error.to_string())?;
+            context.stop.raised().await;
+            published.map(|()| "done".to_owned())
+        });
+        let task = task.await.expect("a task");
+        let receipts = kept.recv().expect("the task published");
+        assert!(receipts.publish(["relative"]).is_err());
+        // By its id, as a command that it started would.
+        session.publish(task.id(), vec![b, c]).await.expect("published");
+        assert_eq!(session.lease_receipts("model", task.id()).await.expect("a lease"), ReceiptLease::NotReady);
+        assert_eq!(task.snapshot().await.expect("a look").changes, []);
+        task.stop(StopOptions::by("model")).await.expect("a stop");
+        let expected = write(&world, &["a", "b", "c"]);
+        assert_eq!(task.ended().await.expect("an end").changes, expected);
+        let pending = session.pending_receipts("model").await.expect("a list");
+        assert_eq!((pending.len(), &pending[0].changes), (1, &expected));
+        assert!(receipts.publish([a]).is_err(), "it has ended");
+        assert_eq!(session.commit_receipts("model", task.id()).await.expect("a commit"), Consumed::Now);
+        assert_eq!(session.pending_receipts("model").await.expect("a list"), []);
+    });
+}
+
+/// Covers: N4, I5
+#[test]
+fn n4_what_a_consumer_of_receipts_has_not_taken_keeps_the_session() {
+    in_world("n4-retention", async |world: World| {
+        let options = SessionOptions { context: "c".into(), linger: Duration::ZERO, ..Default::default() };
+        let session = world.runtime.create_session(options).await.expect("a session");
+        let mut ids = Vec::new();
+        for path in ["a", "b"] {
+            let command = started(&session, line(&world, &format!("outlast receipt {path}"))).await;
+            ended(&session, &command).await;
+            assert_eq!(session.commit("model", command.id(), Via::Wait).await.expect("a commit"), Told::Now);
+            ids.push(*command.id());
+        }
+        assert_eq!(session.commit_receipts("model", &ids[0]).await.expect("a commit"), Consumed::Now);
+        session.end("human", outlast::END_BOUND, false).await.expect("an end");
+        let path = session.path().expect("a directory");
+        drop(session);
+        // A newer one, so that the bound is broken.
+        let newer = world.session().await;
+        let bounds = SessionBounds::new(Some(1), None).expect("bounds");
+        let limits = Limits { sessions: Some(bounds), ..Limits::default() };
+        soon("its keeper is gone, and it would be next", async || {
+            let kept = world.runtime.retain(&limits, false).await.expect("a look").kept;
+            assert!(path.exists());
+            !kept.is_empty()
+        })
+        .await;
+        let earlier =
+            outlast::core::id::SessionId::from_str(path.file_name().and_then(|name| name.to_str()).expect("an id"));
+        let earlier = world.runtime.open_session(&earlier.expect("an id")).await.expect("the session");
+        assert_eq!(earlier.commit_receipts("model", &ids[1]).await.expect("a commit"), Consumed::Now);
+        drop(earlier);
+        soon("nothing of it is left", async || {
+            world.runtime.retain(&limits, false).await.expect("a look");
+            !path.exists()
+        })
+        .await;
+        drop(newer);
     });
 }
 

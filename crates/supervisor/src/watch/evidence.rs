@@ -1,21 +1,12 @@
 //! What the command says it changed: taken while it runs, told or found after its end.
 
 use outlast_core::id::CommandId;
-use outlast_core::receipt::{RECEIPT_BYTES, ReceiptLine};
+use outlast_core::receipt::ReceiptLine;
 use outlast_core::request::OsText;
 use outlast_core::wire::FromSupervisor;
 use outlast_host::store::command::CommandDir;
 
 use super::Watch;
-
-/// What was published so far.
-#[derive(Default)]
-pub struct Receipts {
-    /// What is on no disk yet, because there are no records.
-    held: Vec<OsText>,
-    /// Bytes of all paths that were taken.
-    bytes: usize,
-}
 
 impl Watch<'_> {
     /// Takes what the command says it changed, or says why not. Whoever hears that it was taken finds it in the
@@ -30,18 +21,10 @@ impl Watch<'_> {
         if id != self.request.id || self.exit.is_some() {
             return Err(format!("{id} has ended"));
         }
-        let bytes = self.receipts.bytes + paths.iter().map(|path| path.0.len()).sum::<usize>();
-        if bytes > RECEIPT_BYTES {
-            return Err(format!("{id} may publish {RECEIPT_BYTES} bytes of paths, and this would be more"));
-        }
-        match &self.records {
-            Some(records) => {
-                records.dir.append_receipt(&ReceiptLine::of(paths)).map_err(|error| error.to_string())?;
-            }
-            None => self.receipts.held.extend(paths),
-        }
-        self.receipts.bytes = bytes;
-        Ok(())
+        let records = self.records.as_ref();
+        let store =
+            records.map(|records| |line: &_| records.dir.append_receipt(line).map_err(|error| error.to_string()));
+        self.receipts.take(id, paths, store)
     }
 
     /// Puts what was held into the records that are being made.
