@@ -20,3 +20,4 @@ mod task;
 mod task_seen;
 mod task_threads;
 mod wait;
+mod walk;
