@@ -18,6 +18,7 @@ pub mod joining;
 pub mod record;
 pub mod wire;
 pub mod lifecycle;
+pub mod policy;
 pub mod text;
 pub mod notice;
 pub mod delivery;

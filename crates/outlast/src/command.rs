@@ -11,7 +11,7 @@ use outlast_host::store::understood;
 
 use crate::error::{Error, Result};
 use crate::keeper::ANSWER_BOUND;
-use crate::output::Stored;
+use crate::output::{Stored, Stream};
 use crate::probe::{self, Probe};
 use crate::session::Session;
 use crate::settle::{self, Report, Settled, Standing};
@@ -53,7 +53,33 @@ impl Command {
 
     pub(crate) async fn look(&self, with_text: bool) -> Result<Snapshot> {
         let dir = self.dir()?;
-        let (standing, settled) = match settle::settle(&self.session, &dir, Report::default()).await {
+        let mut snapshot = self.look_at(&dir, with_text).await?;
+        self.hide(&dir, &mut snapshot)?;
+        Ok(snapshot)
+    }
+
+    /// Takes out of a snapshot what the policies do not show.
+    fn hide(&self, dir: &CommandDir, snapshot: &mut Snapshot) -> Result<()> {
+        let output = &mut snapshot.output;
+        if snapshot.phase != Phase::Ended && self.session.withholds() {
+            output.withheld = output.bytes > 0;
+            output.tail.clear();
+            (output.shown_from, output.truncated) = (output.bytes, output.bytes > 0);
+        }
+        let Some(mut mask) = self.session.mask(output.capturing) else { return Ok(()) };
+        if !output.tail.is_empty() {
+            let (from, bytes) = (output.shown_from, &mut output.tail);
+            match self.stored(dir)? {
+                Some(stored) => stored.mask(&mut mask, from, Stream::Merged, bytes)?,
+                None => mask.cover_alone(bytes, from > 0),
+            }
+        }
+        snapshot.mask(&mut mask);
+        self.session.trace_redacted(self.id, &mask.counts)
+    }
+
+    async fn look_at(&self, dir: &CommandDir, with_text: bool) -> Result<Snapshot> {
+        let (standing, settled) = match settle::settle(&self.session, dir, Report::default()).await {
             Ok(settled) => settled,
             // Nobody can finish its record where nothing can be written; what there is is shown.
             Err(error) if error.is_unwritable() => {
@@ -61,33 +87,33 @@ impl Command {
                 (Standing::Deferred(note), Settled::default())
             }
             // What is damaged is said, and what can be read is shown.
-            Err(error @ Error::File(_)) if !error.is_unknown() => return self.damaged(&dir, &error),
+            Err(error @ Error::File(_)) if !error.is_unknown() => return self.damaged(dir, &error),
             Err(error) => return Err(error),
         };
         let mut snapshot = match standing {
             Standing::Ended(exit) => {
-                let output = settle::final_output(&dir, &exit)?;
+                let output = settle::final_output(dir, &exit)?;
                 let kept = exit.kept_tail().filter(|_| with_text);
-                let mut snapshot = Snapshot::of_exit(*exit, output, &dir)?;
+                let mut snapshot = Snapshot::of_exit(*exit, output, dir)?;
                 if let Some(tail) = kept {
                     let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
                     snapshot.output.show(tail, from);
                 }
                 // Only survivors are news after the end: without any, whoever holds the lease writes the trailer.
                 if !snapshot.survivors_at_end.is_empty() && dir.lease_is_held()? {
-                    self.ask(&dir, &mut snapshot, with_text).await?;
+                    self.ask(dir, &mut snapshot, with_text).await?;
                 }
                 snapshot
             }
-            Standing::Watched => self.watched(&dir, with_text).await?,
+            Standing::Watched => self.watched(dir, with_text).await?,
             Standing::Lost(verdict) => {
-                let mut snapshot = self.recorded_snapshot(&dir)?;
+                let mut snapshot = self.recorded_snapshot(dir)?;
                 snapshot.lose(&verdict);
                 snapshot.note = snapshot.note.or(settled.note);
                 snapshot
             }
             Standing::Deferred(note) => {
-                let mut snapshot = self.recorded_snapshot(&dir)?;
+                let mut snapshot = self.recorded_snapshot(dir)?;
                 snapshot.phase = Phase::Stopping;
                 snapshot.pid = None;
                 snapshot.damaged = snapshot.note.take();
@@ -97,7 +123,7 @@ impl Command {
         };
         let may_have_text = snapshot.output.bytes > 0 || (snapshot.output.capturing && snapshot.quiet_ms.is_none());
         if with_text && snapshot.output.tail.is_empty() && may_have_text {
-            self.show_tail(&dir, &mut snapshot);
+            self.show_tail(dir, &mut snapshot);
         }
         Ok(snapshot)
     }

@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use outlast_core::policy::Policy;
 use outlast_core::record::Durability;
 
 use crate::error::{Error, Result};
@@ -24,6 +25,8 @@ pub struct Config {
     pub search: Option<OsString>,
     /// What records must survive.
     pub durability: Durability,
+    /// What may not be run or shown; nothing is forbidden or hidden by default.
+    pub policy: Policy,
     /// A way to fork the keeper off this process, tried before the executable is started. Only for a small
     /// program of one thread that has the keeper in itself: the command line.
     pub fork_keeper: Option<ForkKeeper>,
@@ -47,6 +50,7 @@ impl Config {
             executable: None,
             search: None,
             durability: Durability::default(),
+            policy: Policy::default(),
             fork_keeper: None,
         }
     }

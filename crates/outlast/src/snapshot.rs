@@ -254,6 +254,7 @@ fn view(output: OutputState, log: Option<PathBuf>, capturing: bool) -> OutputVie
         gap: output.gap,
         log,
         capturing,
+        withheld: false,
     }
 }
 

@@ -155,6 +155,7 @@ impl Session {
         let id = self.runtime().new_command_id()?;
         let joins = request.join;
         let request = request.for_supervisor(self, id, background)?;
+        self.runtime().inner.redaction.learn(&request.env);
         self.ensure_open().await?;
         let join = joins.then(|| Joining { key: JoinKey::of(&request), background });
         let launched = launch::launch(self, &request, join).await?;

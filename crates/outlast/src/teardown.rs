@@ -84,12 +84,20 @@ impl Session {
 
     /// The lines of its trace, oldest first; lines that cannot be parsed are skipped.
     pub async fn trace(&self) -> Result<Vec<TraceLine>> {
-        Ok(trace::read(self.dir()?.dir())?)
+        let mut lines = trace::read(self.dir()?.dir())?;
+        if let Some(redactor) = self.redactor() {
+            let texts = lines.iter_mut().flat_map(|line| [&mut line.program, &mut line.command, &mut line.detail]);
+            texts.flatten().for_each(|text| *text = redactor.text(text));
+        }
+        Ok(lines)
     }
 
-    /// The trace as it is stored, without lines that cannot be parsed.
+    /// The trace as it is stored, without lines that cannot be parsed and, where that is the policy, without secrets.
     pub async fn raw_trace(&self) -> Result<Vec<u8>> {
-        let lines = trace::read_stored(self.dir()?.dir())?;
-        Ok(lines.into_iter().flat_map(|(_, text)| (text + "\n").into_bytes()).collect())
+        let lines = trace::read_stored(self.dir()?.dir())?.into_iter().map(|(_, text)| text + "\n");
+        Ok(match self.redactor() {
+            Some(redactor) => lines.flat_map(|line| redactor.text(&line).into_bytes()).collect(),
+            None => lines.flat_map(String::into_bytes).collect(),
+        })
     }
 }

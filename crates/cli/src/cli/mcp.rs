@@ -59,8 +59,7 @@ pub async fn mcp(args: McpArgs, config: Config, printer: Printer) -> Answer {
     for ignored in &config.bounds.ignored {
         printer.say(ignored);
     }
-    let mut library = outlast::Config::new(&config.state_dir);
-    library.search = config.path();
+    let library = config.library(true);
     let listener = match args.http {
         Some(address) => Some(mcp::listen_guarded(address, args.public).await?),
         None => None,

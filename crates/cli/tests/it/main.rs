@@ -41,4 +41,5 @@ mod area_l;
 mod area_m;
 mod area_p;
 mod area_q;
+mod area_r;
 mod area_t;
