@@ -8,6 +8,8 @@ use std::path::Path;
 
 use outlast::LiveOutput;
 use outlast_core::policy::credentials::is_secret;
+use outlast_core::policy::{BackgroundRule, Environment, Gate, Programs, Role};
+use outlast_core::units;
 use serde::Deserialize;
 
 /// What the file says.
@@ -18,6 +20,42 @@ pub struct Policy {
     pub redact: Option<bool>,
     /// Whether the output of a command is shown while it runs.
     pub live_output: LiveOutput,
+    /// What the caller is.
+    pub role: Role,
+    /// Whether the caller may start commands.
+    pub shell_access: Option<bool>,
+    /// The only programs that are started.
+    pub programs: Option<Programs>,
+    /// Which shell lines are started.
+    pub gate: Gate,
+    /// The directory in which all commands run.
+    pub root: Option<String>,
+    /// Commands that start in the background at once.
+    pub background: Vec<Background>,
+    /// Which part of the environment a command gets.
+    pub env: Environment,
+    /// Names that a clean environment inherits as well.
+    pub env_keep: Vec<String>,
+    /// Names that a clean environment never has.
+    pub env_strip: Vec<String>,
+}
+
+/// Commands that start in the background at once, as the file has them.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// What stands in the command line.
+    line: String,
+    /// The smallest limit of such a command.
+    limit: Option<String>,
+}
+
+impl Background {
+    fn rule(&self) -> Result<BackgroundRule, String> {
+        let limit = self.limit.as_deref().map(units::parse_duration).transpose().map_err(|error| error.to_string())?;
+        let limit_ms = limit.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        Ok(BackgroundRule { line: self.line.clone(), limit_ms })
+    }
 }
 
 impl Policy {
@@ -28,7 +66,13 @@ impl Policy {
             format!("the policy file {path}, which OUTLAST_POLICY names: {reason}; nothing is done without it")
         };
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-        toml_edit::de::from_str(&text).map_err(|error| failed(error.to_string().trim_end().replace('\n', " ")))
+        let policy: Policy =
+            toml_edit::de::from_str(&text).map_err(|error| failed(error.to_string().trim_end().replace('\n', " ")))?;
+        policy.background.iter().try_for_each(|rule| rule.rule().map(drop)).map_err(failed)?;
+        if policy.root.as_ref().is_some_and(|root| !Path::new(root).is_absolute()) {
+            return Err(failed("`root` is no absolute path".to_owned()));
+        }
+        Ok(policy)
     }
 
     /// What the library is told. `to_model`: a model may read what is shown.
@@ -40,6 +84,16 @@ impl Policy {
             redact: self.redact.unwrap_or(to_model),
             secrets: environment.iter().filter_map(secret).collect(),
             live_output: self.live_output,
+            role: self.role,
+            shell_access: self.shell_access,
+            programs: self.programs.clone(),
+            gate: self.gate.clone(),
+            root: self.root.clone(),
+            // One that makes no sense was refused when the file was read.
+            background: self.background.iter().filter_map(|rule| rule.rule().ok()).collect(),
+            env: self.env,
+            env_keep: self.env_keep.clone(),
+            env_strip: self.env_strip.clone(),
         }
     }
 }
@@ -57,7 +111,7 @@ mod tests {
     fn r5_the_policy_file() {
         assert_eq!(read(""), Ok(Policy::default()));
         let policy = read("redact = false\nlive_output = \"withheld\"\n").expect("a policy");
-        assert_eq!(policy, Policy { redact: Some(false), live_output: LiveOutput::Withheld });
+        assert_eq!(policy, Policy { redact: Some(false), live_output: LiveOutput::Withheld, ..Policy::default() });
         for wrong in ["redact = 1", "redacted = true", "live_output = \"off\"", "="] {
             assert!(read(wrong).is_err(), "{wrong}");
         }

@@ -31,6 +31,8 @@ pub struct Finished {
     pub joined: bool,
     /// Why it was not demoted when it should have been: no records could be made.
     pub not_demoted: Option<String>,
+    /// What the policies made of its start, one line each.
+    pub remarks: Vec<String>,
     /// Head and tail of each stream, for a reply in text.
     pub excerpts: Vec<Excerpt>,
 }
@@ -47,6 +49,7 @@ impl Finished {
             log: None,
             joined: false,
             not_demoted: None,
+            remarks: Vec::new(),
             excerpts: Vec::new(),
             exit,
         };

@@ -41,6 +41,7 @@ mod launch;
 mod vanished;
 mod finished;
 mod running;
+mod admit;
 mod submit;
 mod ledger;
 mod deliver;

@@ -39,6 +39,8 @@ pub struct Demotion {
     pub errors: Vec<String>,
     /// Whether its caller joined it when it was there already.
     pub joined: bool,
+    /// What the policies made of its start, one line each.
+    pub remarks: Vec<String>,
 }
 
 /// What happens to a command in the foreground.
@@ -90,6 +92,8 @@ pub struct Running {
     pidfd: Option<OwnedFd>,
     /// What came on the channel: all of the output as long as there are no records.
     held: Held,
+    /// What the policies made of its start.
+    remarks: Vec<String>,
     /// What masks secrets in what is passed on.
     flow: Option<Flow>,
     /// Whether no output is passed on before the end.
@@ -115,12 +119,13 @@ struct Records {
 }
 
 impl Running {
-    pub(crate) fn new(session: Session, mut request: Request, launched: Launched) -> Running {
+    pub(crate) fn new(session: Session, mut request: Request, launched: Launched, remarks: Vec<String>) -> Running {
         request.id = launched.joined.unwrap_or(request.id);
         let flow = session.redactor().map(|redactor| Flow::after(redactor, Vec::new(), false));
         let withheld = session.withholds();
         Running {
             flow,
+            remarks,
             withheld,
             session,
             request,
@@ -336,7 +341,8 @@ impl Running {
                     self.session.keep_leader(self.request.id, leader);
                 }
                 let joined = self.joined();
-                self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined }));
+                let remarks = self.remarks.clone();
+                self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined, remarks }));
             }
             FromSupervisor::Delivered { refused } => self.events.push_back(RunEvent::InputTaken { refused }),
             FromSupervisor::NotDemoted { reason } => {
@@ -431,6 +437,7 @@ impl Running {
         let mut finished = Finished::of(exit, materialised);
         finished.not_demoted = self.not_demoted.take();
         finished.joined = self.joined();
+        finished.remarks.clone_from(&self.remarks);
         let mut mask = self.session.mask(false);
         match &mut self.records {
             Some(records) => {

@@ -151,7 +151,8 @@ impl Session {
         Err(Error::Protocol("the supervisor said nothing of its background start".to_owned()))
     }
 
-    async fn submit(&self, request: RunRequest, background: bool) -> Result<Running> {
+    async fn submit(&self, mut request: RunRequest, background: bool) -> Result<Running> {
+        let remarks = self.admit(&mut request, background)?;
         let id = self.runtime().new_command_id()?;
         let joins = request.join;
         let request = request.for_supervisor(self, id, background)?;
@@ -159,7 +160,7 @@ impl Session {
         self.ensure_open().await?;
         let join = joins.then(|| Joining { key: JoinKey::of(&request), background });
         let launched = launch::launch(self, &request, join).await?;
-        Ok(Running::new(self.clone(), request, launched))
+        Ok(Running::new(self.clone(), request, launched, remarks))
     }
 }
 

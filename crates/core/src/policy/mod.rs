@@ -3,8 +3,13 @@
 pub mod credentials;
 mod shapes;
 pub mod redact;
+pub mod start;
+pub mod gate;
 
 use serde::Deserialize;
+
+pub use gate::Gate;
+pub use start::{BackgroundRule, Environment, Programs, Role};
 
 /// The policies of a runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +21,32 @@ pub struct Policy {
     pub secrets: Vec<Vec<u8>>,
     /// Whether the output of a command is shown while it runs.
     pub live_output: LiveOutput,
+    /// What the caller is to whoever runs outlast.
+    pub role: Role,
+    /// Whether the caller may start commands; not saying so allows it.
+    pub shell_access: Option<bool>,
+    /// The only programs that are started.
+    pub programs: Option<Programs>,
+    /// Which shell lines are started.
+    pub gate: Gate,
+    /// The directory in which all commands run, an absolute path: one that asks for a directory outside runs in the root.
+    pub root: Option<String>,
+    /// Commands that start in the background at once.
+    pub background: Vec<BackgroundRule>,
+    /// Which part of the environment a command gets.
+    pub env: Environment,
+    /// Names that a clean environment inherits beside the usual ones: exact, `BEGINNING*` or `*END`.
+    pub env_keep: Vec<String>,
+    /// Names that a clean environment never has, beside credentials: exact, `BEGINNING*` or `*END`.
+    pub env_strip: Vec<String>,
+}
+
+impl Policy {
+    /// Whether it has to know what is started.
+    #[must_use]
+    pub fn is_about_starts(&self) -> bool {
+        self.programs.is_some() || self.gate.mode != gate::Mode::Off || !self.background.is_empty()
+    }
 }
 
 /// What is shown of the output of a command that runs.
