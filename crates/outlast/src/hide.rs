@@ -6,8 +6,8 @@ use std::sync::Arc;
 use outlast_core::id::CommandId;
 use outlast_core::policy::LiveOutput;
 use outlast_core::policy::redact::{CONTEXT, Counts, Edges, Redactor, Stream as Chunks};
-use outlast_core::record::{ExitRecord, TraceLine};
-use outlast_core::request::OsText;
+use outlast_core::record::{Discarded, ExitRecord, TraceLine};
+use outlast_core::request::{OsText, to_hex};
 use outlast_host::clock;
 use outlast_host::frame;
 use outlast_host::store::{index, trace};
@@ -183,12 +183,26 @@ impl Snapshot {
     }
 }
 
-/// Masks everything in a record of an end that came from whoever asked.
+/// Masks everything in a record of an end that came from whoever asked, and the output that is kept in it.
 pub(crate) fn mask_exit(exit: &mut ExitRecord, mask: &mut Mask) {
     words(&mut exit.command, mask);
     word(&mut exit.program, mask);
     word(&mut exit.cwd, mask);
     exit.label.iter_mut().chain(&mut exit.errors).for_each(|text| line(text, mask));
+    if let Some(mut tail) = exit.kept_tail() {
+        mask.cover_alone(&mut tail, true);
+        exit.tail = Some(to_hex(&tail));
+    }
+}
+
+/// Masks the same in the report on a discarded command.
+pub(crate) fn mask_discarded(discarded: &mut Discarded, mask: &mut Mask) {
+    words(&mut discarded.command, mask);
+    word(&mut discarded.program, mask);
+    discarded.label.iter_mut().for_each(|text| line(text, mask));
+    if let Some(exit) = &mut discarded.exit {
+        mask_exit(exit, mask);
+    }
 }
 
 fn words(words: &mut [OsText], mask: &mut Mask) {

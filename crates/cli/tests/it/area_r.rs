@@ -158,6 +158,18 @@ fn r8_what_was_masked_is_traced_once_without_the_text() {
     hides(&world.outlast(&["trace"]).ok().text());
 }
 
+/// Covers: R5
+#[test]
+fn r5_the_report_of_a_session_is_masked() {
+    let world = world();
+    let session = world.session();
+    bg_shell(&world, &["--label", &format!("by {TOKEN}")], &format!("exec sleep 300 # {TOKEN}"));
+    hides(&world.outlast(&["session", "end", &session, "--json"]).ok().text());
+    hides(&world.outlast(&["session", "end", &session, "--json"]).ok().text());
+    let report = fs::read_to_string(world.session_dir(&session).join("closed.json")).expect("a report");
+    assert!(report.contains(TOKEN), "on disk it is as it came: {report}");
+}
+
 /// Covers: C21
 #[test]
 fn c21_withheld_output_comes_with_the_end() {
