@@ -2,9 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outlast_core::retention::{self, Limits, SessionBounds};
 use outlast_core::units;
 
 use crate::policy::Policy;
@@ -23,6 +25,8 @@ pub struct Bounds {
     pub limit: Option<Duration>,
     /// `OUTLAST_MAX_LIMIT`: the largest limit; a larger one is cut to it.
     pub max_limit: Option<Duration>,
+    /// `OUTLAST_KEEP_SESSIONS`, `OUTLAST_KEEP_AGE`, `OUTLAST_KEEP_OUTPUT`: what is kept.
+    pub keep: Limits,
     /// Settings that are there and make no sense, one line each; they are ignored.
     pub ignored: Vec<String>,
 }
@@ -191,7 +195,16 @@ fn bounds(vars: &[(OsString, OsString)]) -> Bounds {
     let grace = read("OUTLAST_GRACE", duration).map(Duration::from_millis);
     let limit = read("OUTLAST_LIMIT", duration).map(Duration::from_millis);
     let max_limit = read("OUTLAST_MAX_LIMIT", duration).map(Duration::from_millis);
-    Bounds { max_log, grace, limit, max_limit, ignored }
+    let sessions = read("OUTLAST_KEEP_SESSIONS", |text| text.parse().ok());
+    let age_ms = read("OUTLAST_KEEP_AGE", duration);
+    let output = read("OUTLAST_KEEP_OUTPUT", size).and_then(NonZeroU64::new);
+    let keep = Limits {
+        // What makes no sense was left out above, so that all that is refused here is that there is none.
+        sessions: SessionBounds::new(sessions, age_ms).ok(),
+        log_bytes: output.unwrap_or(retention::LOG_BYTES),
+        untold: false,
+    };
+    Bounds { max_log, grace, limit, max_limit, keep, ignored }
 }
 
 #[cfg(test)]
@@ -251,9 +264,16 @@ mod tests {
         assert_eq!(all.grace, Some(Duration::from_secs(5)));
         assert_eq!((all.limit, all.max_limit), (Some(Duration::from_secs(3600)), Some(Duration::from_secs(7200))));
         assert_eq!(all.ignored, [""; 0]);
+        assert_eq!(all.keep, Limits::default());
+        let keep = [("OUTLAST_KEEP_SESSIONS", "9"), ("OUTLAST_KEEP_AGE", "2d"), ("OUTLAST_KEEP_OUTPUT", "1MiB")];
+        let keep = config(&keep, false).bounds.keep;
+        assert_eq!(keep.sessions, SessionBounds::new(Some(9), Some(172_800_000)).ok());
+        assert_eq!(keep.log_bytes.get(), 1 << 20);
         for junk in ["", "0", "0s", "much", "-1s"] {
             let bounds = config(&[("OUTLAST_GRACE", junk), ("OUTLAST_MAX_LOG", junk)], false).bounds;
             assert_eq!((bounds.grace, bounds.max_log, bounds.ignored.len()), (None, None, 2), "{junk:?}");
+            let keep = config(&[("OUTLAST_KEEP_SESSIONS", junk), ("OUTLAST_KEEP_OUTPUT", junk)], false).bounds;
+            assert_eq!((keep.keep, keep.ignored.len()), (Limits::default(), 2), "{junk:?}");
         }
     }
 }

@@ -12,9 +12,10 @@ const STARTUP: [&str; 2] = ["BASH_ENV", "ENV"];
 
 /// Keys with which an agent host speaks to its model. A host hands them on to what it starts; a command that a model
 /// asked for has no need of them. Everything else is inherited, because a person's commands need their tokens.
-pub const MODEL_KEYS: [&str; 16] = [
+pub const MODEL_KEYS: [&str; 17] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
+    "AZURE_OPENAI_API_KEY",
     "CLAUDE_CODE_MESSAGING_TOKEN",
     "CLAUDE_CODE_OAUTH_TOKEN",
     "CODEX_API_KEY",

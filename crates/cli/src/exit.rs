@@ -74,6 +74,25 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The same, with what became of the call before it.
+    pub fn behind(self, what: &str) -> Failure {
+        match self {
+            Failure::Usage(text) => Failure::Usage(format!("{what}; {text}")),
+            Failure::Runtime(error) => Failure::Runtime(error),
+            Failure::Refused(text) => Failure::Refused(format!("{what}; {text}")),
+            Failure::Unknown(text) => Failure::Unknown(format!("{what}; {text}")),
+            Failure::System(text, error) => Failure::System(format!("{what}; {text}"), error),
+        }
+    }
+
+    /// The same, with what to do where it was refused.
+    pub fn followed(self, what: &str) -> Failure {
+        match self {
+            Failure::Refused(text) => Failure::Refused(format!("{text}; {what}")),
+            other => other,
+        }
+    }
+
     /// The exit code that it ends the call with.
     pub fn code(&self) -> u8 {
         match self {

@@ -3,6 +3,7 @@
 mod command;
 mod session;
 
+use outlast::Retained;
 use outlast_core::record::Gap;
 use serde::Serialize;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::path::Path;
 pub use command::CommandView;
 #[cfg(test)]
 pub use command::tests;
-pub use session::{ResumeView, SessionView, SessionsView};
+pub use session::{BoundView, ResumeView, SessionView, SessionsView};
 
 /// `outlast.list/1`
 #[derive(Serialize)]
@@ -117,12 +118,17 @@ pub struct GcView {
     pub dry_run: bool,
     /// What was removed, or would be: paths.
     pub removed: Vec<String>,
+    /// Bytes on disk of the logs among them.
+    pub freed: u64,
+    /// What breaks a bound and stays, a text each.
+    pub kept: Vec<String>,
 }
 
 impl GcView {
     /// What a cleaning did.
-    pub fn of(dry_run: bool, removed: Vec<String>) -> Self {
-        GcView { schema: "outlast.gc/1", dry_run, removed }
+    pub fn of(dry_run: bool, retained: &Retained) -> Self {
+        let removed = retained.removed.iter().map(|path| path.display().to_string()).collect();
+        GcView { schema: "outlast.gc/1", dry_run, removed, freed: retained.freed, kept: retained.kept.clone() }
     }
 }
 

@@ -11,7 +11,8 @@ pub use table::{commands, sessions, trace};
 
 pub use outlast_core::notice::end_words;
 
-use outlast::Snapshot;
+use outlast::{Bound, Snapshot};
+use outlast_core::id::SessionId;
 use outlast_core::names::display_line;
 use outlast_core::record::{Fate, Survivor};
 
@@ -34,6 +35,14 @@ pub fn processes<'a>(list: impl IntoIterator<Item = &'a Survivor>) -> String {
     let all: Vec<String> =
         list.into_iter().map(|one| format!("{} (pid {})", display_line(&one.name), one.pid)).collect();
     all.join(", ")
+}
+
+/// What a bind has moved.
+pub fn bound(session: &SessionId, bound: &Bound, moves: bool) -> String {
+    let (moved, following) = (bound.moved.len(), bound.following.len());
+    let later = if following > 0 { format!(", of {following} more at their end") } else { String::new() };
+    let what = if moves { format!(": records of {moved} commands moved{later}") } else { String::new() };
+    format!("{session} bound{what}\n")
 }
 
 fn alive(list: &[Survivor]) -> Vec<&Survivor> {

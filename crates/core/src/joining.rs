@@ -172,6 +172,8 @@ mod tests {
             umask: Some(0o022),
             inherited: Vec::new(),
             turn: None,
+            parent_command: None,
+            parent_session: None,
         }
     }
 

@@ -409,8 +409,8 @@ pub struct StatusHead<'a> {
     pub elapsed: Duration,
     /// Bytes of output that came.
     pub bytes: u64,
-    /// How many of them, at the end, the text below shows.
-    pub shown: u64,
+    /// How many of them, at the end, the text below shows; none where it says that itself.
+    pub shown: Option<u64>,
 }
 
 /// The phase of a command as a status tells it.
@@ -445,19 +445,29 @@ pub fn status_head(head: &StatusHead<'_>) -> String {
             format!("ended: {end}, no exit code, {status}, after {elapsed}")
         }
     };
-    let shown =
-        if head.shown >= head.bytes { "all shown".to_owned() } else { format!("the last {} shown", head.shown) };
+    let shown = match head.shown {
+        None => String::new(),
+        Some(shown) if shown >= head.bytes => ", all shown".to_owned(),
+        Some(shown) => format!(", the last {shown} shown"),
+    };
     let exit = match head.phase {
         StatusPhase::Ended { exit_code, .. } => exit_code.and_then(exit_line).unwrap_or_default(),
         StatusPhase::Running | StatusPhase::Stopping => String::new(),
     };
-    format!("[{}] {first}\noutput: {} bytes, {shown}\n{exit}\n", head.id, head.bytes)
+    format!("[{}] {first}\noutput: {} bytes{shown}\n{exit}\n", head.id, head.bytes)
 }
 
 /// The line that stands in the text of a command that ended with another code than 0.
 #[must_use]
 pub fn exit_line(code: i32) -> Option<String> {
     (code != 0).then(|| format!("[exit:{code}]\n"))
+}
+
+/// Everything that is wrong with the records of a command, as the one line that every read of it has.
+#[must_use]
+pub fn records_incomplete(errors: &[String]) -> Option<String> {
+    let all: Vec<String> = errors.iter().map(|error| display_line(error)).collect();
+    (!all.is_empty()).then(|| format!("records incomplete: {}", all.join("; ")))
 }
 
 #[cfg(test)]

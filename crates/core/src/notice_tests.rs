@@ -326,11 +326,19 @@ fn e5_wait_texts() {
 #[test]
 fn d1_status_heads() {
     let check = |phase, bytes, shown, expected: &str| {
-        let head = StatusHead { id: id(1), phase, elapsed: Duration::from_millis(12_300), bytes, shown };
+        let head = StatusHead { id: id(1), phase, elapsed: Duration::from_millis(12_300), bytes, shown: Some(shown) };
         assert_eq!(status_head(&head), format!("[{}] {expected}", id(1)));
     };
     let ended = |end, exit_code, status| StatusPhase::Ended { end, exit_code, status };
     check(StatusPhase::Running, 0, 0, "running for 12.3s\noutput: 0 bytes, all shown\n\n");
+    let other = StatusHead {
+        id: id(1),
+        phase: StatusPhase::Running,
+        elapsed: Duration::from_millis(12_300),
+        bytes: 9,
+        shown: None,
+    };
+    assert!(status_head(&other).ends_with("running for 12.3s\noutput: 9 bytes\n\n"));
     check(StatusPhase::Running, 16_384, 16_384, "running for 12.3s\noutput: 16384 bytes, all shown\n\n");
     check(
         StatusPhase::Stopping,

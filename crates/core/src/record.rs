@@ -1,5 +1,7 @@
 //! The types that are stored on disk: versioned, read for ever, each with exactly one writing function.
 
+mod closed;
+mod kept;
 mod trace;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,8 @@ use crate::joining::Joinable;
 use crate::origin::Trust;
 use crate::request::{Delivery, LogCap, OsText, Request, Survivors, from_hex};
 
+pub use closed::{ClosedRecord, Discarded};
+pub use kept::{BoundRecord, ContextRecord, PrunedRecord};
 pub use trace::TraceLine;
 
 /// Names of the schemas of stored files; the number after the slash is the version.
@@ -28,6 +32,12 @@ pub mod schema {
     pub const SESSION: &str = "outlast.session-file/1";
     /// `closed.json`
     pub const CLOSED: &str = "outlast.closed/1";
+    /// `pruned.json`
+    pub const PRUNED: &str = "outlast.pruned/1";
+    /// `bound.json`
+    pub const BOUND: &str = "outlast.bound/1";
+    /// `context.json`
+    pub const CONTEXT: &str = "outlast.context/1";
     /// `inbox.json`
     pub const LEDGER: &str = "outlast.ledger/1";
 }
@@ -96,6 +106,11 @@ pub enum Durability {
     Power,
 }
 
+/// The kind of a command that is a process. Every other kind is that of an in-process task.
+pub const PROCESS: &str = "process";
+/// The kind of a task that was given none.
+pub const TASK: &str = "task";
+
 /// The longest time that a new owner is waited for by default, in milliseconds.
 pub const LINGER_MS: u64 = 30_000;
 /// Commands of a session that may run at once by default.
@@ -111,6 +126,9 @@ pub struct SessionRecord {
     /// The conversation or project; empty means that there is no predecessor.
     #[serde(default)]
     pub context: String,
+    /// The session whose agent started the agent of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
     /// The process whose life bounds the session; none means that nothing does.
     pub anchor: Option<ProcessMark>,
     /// Who holds its life.
@@ -137,13 +155,20 @@ pub struct RequestRecord {
     pub schema: String,
     /// The number under which people know it.
     pub alias: Alias,
-    /// `process`.
+    /// [`PROCESS`], or the kind of a task.
     pub kind: String,
     /// The canonical path of the program that was found, else the name as invoked.
     pub program: OsText,
     /// What was asked. The environment is left out: it may hold secrets that nothing needs again.
     #[serde(flatten)]
     pub request: Request,
+}
+
+impl RequestRecord {
+    /// Whether it is work inside its owner's process and no process of its own.
+    pub fn is_task(&self) -> bool {
+        self.kind != PROCESS
+    }
 }
 
 /// Where a command is between its start and its end.
@@ -255,7 +280,7 @@ pub struct ExitRecord {
     pub session: SessionId,
     /// None where it never had records.
     pub alias: Option<Alias>,
-    /// `process`.
+    /// [`PROCESS`], or the kind of a task.
     pub kind: String,
     /// A line for people.
     pub label: Option<String>,
@@ -273,6 +298,12 @@ pub struct ExitRecord {
     /// The form in which the end is told.
     #[serde(default, skip_serializing_if = "Delivery::is_task")]
     pub delivery: Delivery,
+    /// The command on whose behalf it ran, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_command: Option<CommandId>,
+    /// The session of whoever asked, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_session: Option<SessionId>,
     /// Whether it was moved to the background: only then is its end a completion.
     pub demoted: bool,
     /// Whether it outlives its session, as asked.
@@ -299,6 +330,10 @@ pub struct ExitRecord {
     /// The last bytes of the output in hexadecimal digits, kept where the log could not be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<String>,
+    /// What a task had to say at its end beside its output: its result or its error. The text of one that
+    /// wrote no output is its output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
     /// Who lived on.
     #[serde(default)]
     pub survivors: Vec<Survivor>,
@@ -310,7 +345,7 @@ pub struct ExitRecord {
     pub limits_kept_by: Option<String>,
     /// `cgroup` or `subreaper`.
     pub containment: String,
-    /// `supervisor` or `keeper`.
+    /// `supervisor`, `keeper`, `owner` (of a task) or `runtime`.
     pub recorded_by: String,
     /// The leader; none where none was started.
     pub leader: Option<ProcessMark>,
@@ -326,7 +361,7 @@ impl ExitRecord {
             id: request.id,
             session: request.session,
             alias: None,
-            kind: "process".to_owned(),
+            kind: PROCESS.to_owned(),
             label: request.label.clone(),
             command: request.argv.clone(),
             program: program.clone(),
@@ -334,6 +369,8 @@ impl ExitRecord {
             consumer: request.consumer.clone(),
             trust: request.trust,
             delivery: request.delivery,
+            parent_command: request.parent_command,
+            parent_session: request.parent_session,
             demoted: request.background,
             detached: request.ttl_ms().is_some(),
             started_at_ms: 0,
@@ -345,6 +382,7 @@ impl ExitRecord {
             errors: Vec::new(),
             output: OutputState::default(),
             tail: None,
+            result: None,
             survivors: Vec::new(),
             survivors_policy: request.survivors,
             limits_kept_by: None,
@@ -410,44 +448,6 @@ pub struct VerdictRecord {
     /// Processes that it left behind, and what was done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<Leftover>,
-}
-
-/// One command in the report of a session's end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Discarded {
-    /// The command.
-    pub id: CommandId,
-    /// Its number.
-    pub alias: Option<Alias>,
-    /// The program.
-    pub program: OsText,
-    /// The command line.
-    pub command: Vec<OsText>,
-    /// A line for people.
-    pub label: Option<String>,
-    /// Milliseconds that it ran.
-    pub running_ms: u64,
-    /// `running` (its end is `abandoned`), `ended` (too late to be told), `unwinding` (not verified in
-    /// time) or `detached` (left on purpose).
-    pub state: String,
-    /// The full result, for `ended`; the end as far as it is known, for `running`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit: Option<Box<ExitRecord>>,
-}
-
-/// `closed.json`: written once, at the session's end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClosedRecord {
-    /// [`schema::CLOSED`].
-    pub schema: String,
-    /// The session.
-    pub session: SessionId,
-    /// Who ended it: a consumer, `anchor_gone` or `owner_gone`.
-    pub by: String,
-    /// Unix time in milliseconds.
-    pub at_ms: u64,
-    /// What was discarded, by id.
-    pub commands: Vec<Discarded>,
 }
 
 #[cfg(test)]

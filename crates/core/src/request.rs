@@ -308,6 +308,12 @@ pub struct Request {
     /// The trace event of the turn that asked, where there is one.
     #[serde(default)]
     pub turn: Option<String>,
+    /// The command on whose behalf it runs, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_command: Option<CommandId>,
+    /// The session of whoever asked, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_session: Option<SessionId>,
 }
 
 /// One resource limit of the caller (getrlimit(2)).

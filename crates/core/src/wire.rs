@@ -43,6 +43,14 @@ pub enum ToKeeper {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         join: Option<Joining>,
     },
+    /// Take a task of the owner into charge, by its door. Answered by nothing; it is looked for there.
+    Task {
+        /// The command.
+        id: CommandId,
+    },
+    /// The owner is about to be replaced: refuse every start until a new one is there, or this connection closes.
+    /// Answered by `Sealed`.
+    Seal,
     /// Tell what became of a command whose supervisor vanished, once its record is finished.
     Fate {
         /// The command.
@@ -74,6 +82,8 @@ pub enum FromKeeper {
     },
     /// The answer to `Own`.
     Owned,
+    /// The answer to `Seal`.
+    Sealed,
     /// The answer to `Fate`: its record is finished now, or the keeper never knew it.
     Fate {
         /// The command.
@@ -163,6 +173,8 @@ pub enum Refusal {
     Cap,
     /// The session is ending or has ended.
     Ending,
+    /// The owner of the session is being replaced.
+    Sealed,
     /// Records cannot be made and the start needs them.
     NoRecords,
     /// The machine refused: no descriptor, no process, no memory.

@@ -60,4 +60,11 @@ pub const POINTS: &[&str] = &[
     "keeper.closing",
     "keeper.closed",
     "keeper.leaving",
+    "move.begun",
+    "move.copying",
+    "move.copied",
+    "move.hidden",
+    "move.named",
+    "retain.recorded",
+    "retain.hidden",
 ];

@@ -14,6 +14,7 @@ use rustix::fs::{self, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Sta
 use rustix::io::Errno;
 
 mod error;
+mod facts;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -72,6 +73,14 @@ impl Dir {
         if_there(Dir::open_root_in(parent_dir.as_fd(), &name, label, Looser::Kept))
     }
 
+    /// Opens a directory of the user's that is no state directory. Its mode stays as it is, what is opened in it is
+    /// tightened. Refused: a link, and a directory of another user.
+    pub fn open_place(path: &Path) -> Result<Dir> {
+        let (parent, name, label) = split_root(path)?;
+        let parent_dir = open_parent(&parent, false)?.ok_or_else(|| FileError::os("open", &label, Errno::NOENT))?;
+        Ok(Dir::open_untouched(parent_dir.as_fd(), &name, label, Looser::Tightened)?.0)
+    }
+
     fn open_root_in(parent: BorrowedFd<'_>, name: &str, label: PathBuf, looser: Looser) -> Result<Dir> {
         let stat = fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|e| FileError::os("open", &label, e))?;
         if FileType::from_raw_mode(stat.st_mode).is_dir() && stat.st_mode & 0o1000 != 0 {
@@ -124,6 +133,16 @@ impl Dir {
     /// The path by which people know this directory. Absolute.
     pub fn path(&self) -> &Path {
         &self.label
+    }
+
+    /// Whether this open directory is the one that its path names now; not if it was removed or replaced. What cannot be
+    /// told counts as yes.
+    pub fn is_in_place(&self) -> bool {
+        match (fs::fstat(self), fs::stat(&self.label)) {
+            (Ok(own), Ok(named)) => (own.st_dev, own.st_ino) == (named.st_dev, named.st_ino),
+            (_, Err(Errno::NOENT | Errno::NOTDIR)) => false,
+            (Err(_), _) | (_, Err(_)) => true,
+        }
     }
 
     /// The same open directory under the path that it will have for people.
@@ -278,6 +297,21 @@ impl Dir {
         Ok(if_there(self.remove_file(name))?.is_some())
     }
 
+    /// Tightens the modes of the files in this directory, and refuses what is none.
+    pub fn tighten_files(&self) -> Result<()> {
+        self.names()?.iter().try_for_each(|name| self.open_file(name).map(|_| ()))
+    }
+
+    /// Removes a directory if it is there and empty; false if something is in it.
+    pub fn remove_empty(&self, name: &str) -> Result<bool> {
+        self.check_name("remove", name)?;
+        match fs::unlinkat(self, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(true),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+            Err(e) => Err(FileError::os("remove", self.path_of(name), e)),
+        }
+    }
+
     /// Removes a directory and everything below it, following no link.
     pub fn remove_tree(&self, name: &str) -> Result<()> {
         let inner = self.sub(name)?;
@@ -364,7 +398,7 @@ pub fn if_there<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 fn split_root(path: &Path) -> Result<(PathBuf, String, PathBuf)> {
-    let refused = |why| FileError::refused("use as state directory", path, why);
+    let refused = |why| FileError::refused("use", path, why);
     let path = std::path::absolute(path).map_err(|e| FileError::io("find", path, &e))?;
     // Rebuilt from its components, because a trailing slash would make the kernel follow a link.
     let clean: PathBuf = path.components().collect();

@@ -4,7 +4,7 @@
 //! `/proc/self/fd/N`, where N is an open directory or the socket file itself, so the state directory
 //! may be as deep as it likes and no link is followed on the way.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -81,6 +81,19 @@ impl Listener {
                 Err(e) => return Err(ChannelError::Os("accept a connection", e)),
             }
         }
+    }
+}
+
+impl Listener {
+    /// The same door once more, to be waited at.
+    pub fn try_clone(&self) -> std::io::Result<Listener> {
+        Ok(Listener { fd: self.fd.try_clone()? })
+    }
+}
+
+impl AsRawFd for Listener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
     }
 }
 

@@ -95,6 +95,8 @@ pub struct Channel {
     fd: OwnedFd,
     received: Vec<u8>,
     received_fds: VecDeque<OwnedFd>,
+    /// Whether the kernel had no room for descriptors of the last frame that brought some.
+    lost_fds: bool,
     outgoing: VecDeque<Chunk>,
     queued: usize,
     eof: bool,
@@ -130,10 +132,17 @@ impl Channel {
             fd,
             received: Vec::new(),
             received_fds: VecDeque::new(),
+            lost_fds: false,
             outgoing: VecDeque::new(),
             queued: 0,
             eof: false,
         }
+    }
+
+    /// Ends the conversation on both sides: the peer sees that this end is gone.
+    pub fn shut(&self) {
+        // Of a peer that is gone already nothing is left to shut.
+        let _ = net::shutdown(&self.fd, net::Shutdown::Both);
     }
 
     /// The socket itself, to hand it to another process. Queued and received bytes are dropped.
@@ -257,9 +266,13 @@ impl Channel {
             return Err(ChannelError::Protocol("an unknown kind of frame"));
         }
         let Some(payload) = rest.get(..length) else { return Ok(None) };
-        let count = usize::from(kind >> 4);
+        let mut count = usize::from(kind >> 4);
         if count > self.received_fds.len() {
-            return Err(ChannelError::Protocol("a frame without its descriptors"));
+            // A process that has no descriptor left hears the message all the same; what could not be taken is closed.
+            if !std::mem::take(&mut self.lost_fds) {
+                return Err(ChannelError::Protocol("a frame without its descriptors"));
+            }
+            count = self.received_fds.len();
         }
         let payload = payload.to_vec();
         let fds = self.received_fds.drain(..count).collect();
@@ -312,9 +325,10 @@ impl Channel {
                 self.received_fds.extend(fds);
             }
         }
-        if message.flags.contains(ReturnFlags::CTRUNC) || self.received_fds.len() > MAX_FDS {
+        if self.received_fds.len() > MAX_FDS {
             return Err(ChannelError::Protocol("descriptors that no frame claims"));
         }
+        self.lost_fds |= message.flags.contains(ReturnFlags::CTRUNC);
         self.eof = message.bytes == 0;
         Ok(!self.eof)
     }

@@ -32,6 +32,16 @@ pub fn limits() -> Vec<Inherited> {
     all.collect()
 }
 
+/// The limits of this process, with another soft limit of open files where one is given.
+pub fn limits_with(open_files: Option<u64>) -> Vec<Inherited> {
+    let mut all = limits();
+    let files = all.iter_mut().find(|one| one.resource == Resource::Nofile as u32);
+    if let (Some(files), Some(soft)) = (files, open_files) {
+        files.soft = Some(files.hard.map_or(soft, |hard| soft.min(hard)));
+    }
+    all
+}
+
 /// Those of `wanted` that differ from `own`, to be set in a child.
 pub fn differing(wanted: &[Inherited], own: &[Inherited]) -> Vec<(Resource, Rlimit)> {
     let differs = |one: &Inherited| {

@@ -55,12 +55,12 @@ impl Session {
         }
     }
 
-    /// The session that has the records of a command: this one, or an earlier one of its context.
+    /// The session that has the records of a command: this one, an earlier one of its context, or a child that is gone.
     async fn session_of(&self, id: CommandId) -> Result<Option<Session>> {
         if self.dir()?.command(id)?.is_some() {
             return Ok(Some(self.clone()));
         }
-        for session in self.predecessors().await? {
+        for session in self.predecessors().await?.into_iter().chain(self.inherited().await?) {
             if session.dir()?.command(id)?.is_some() {
                 return Ok(Some(session));
             }

@@ -11,7 +11,7 @@ use outlast_host::store::understood;
 
 use crate::error::{Error, Result};
 use crate::keeper::ANSWER_BOUND;
-use crate::output::{Stored, Stream};
+use crate::output::Stored;
 use crate::probe::{self, Probe};
 use crate::session::Session;
 use crate::settle::{self, Report, Settled, Standing};
@@ -52,33 +52,22 @@ impl Command {
     }
 
     pub(crate) async fn look(&self, with_text: bool) -> Result<Snapshot> {
-        let dir = self.dir()?;
-        let mut snapshot = self.look_at(&dir, with_text).await?;
-        self.hide(&dir, &mut snapshot)?;
-        Ok(snapshot)
-    }
-
-    /// Takes out of a snapshot what the policies do not show.
-    fn hide(&self, dir: &CommandDir, snapshot: &mut Snapshot) -> Result<()> {
-        let output = &mut snapshot.output;
-        if snapshot.phase != Phase::Ended && self.session.withholds() {
-            output.withheld = output.bytes > 0;
-            output.tail.clear();
-            (output.shown_from, output.truncated) = (output.bytes, output.bytes > 0);
-        }
-        let Some(mut mask) = self.session.mask(output.capturing) else { return Ok(()) };
-        if !output.tail.is_empty() {
-            let (from, bytes) = (output.shown_from, &mut output.tail);
-            match self.stored(dir)? {
-                Some(stored) => stored.mask(&mut mask, from, Stream::Merged, bytes)?,
-                None => mask.cover_alone(bytes, from > 0),
+        loop {
+            let dir = self.dir()?;
+            let shown = async {
+                let mut snapshot = self.look_in(&dir, with_text).await?;
+                self.session.hide(&mut snapshot, || self.stored(&dir))?;
+                Ok(snapshot)
+            };
+            let snapshot = shown.await;
+            // Of records that went to another file system meanwhile half may have been seen.
+            if dir.moved()?.is_none() {
+                return snapshot;
             }
         }
-        snapshot.mask(&mut mask);
-        self.session.trace_redacted(self.id, &mask.counts)
     }
 
-    async fn look_at(&self, dir: &CommandDir, with_text: bool) -> Result<Snapshot> {
+    async fn look_in(&self, dir: &CommandDir, with_text: bool) -> Result<Snapshot> {
         let (standing, settled) = match settle::settle(&self.session, dir, Report::default()).await {
             Ok(settled) => settled,
             // Nobody can finish its record where nothing can be written; what there is is shown.
@@ -94,11 +83,12 @@ impl Command {
             Standing::Ended(exit) => {
                 let output = settle::final_output(dir, &exit)?;
                 let kept = exit.kept_tail().filter(|_| with_text);
-                let mut snapshot = Snapshot::of_exit(*exit, output, dir)?;
+                let mut snapshot = Snapshot::of_exit(*exit, output, Some(dir))?;
                 if let Some(tail) = kept {
                     let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
                     snapshot.output.show(tail, from);
                 }
+                snapshot.result = snapshot.result.filter(|_| with_text);
                 // Only survivors are news after the end: without any, whoever holds the lease writes the trailer.
                 if !snapshot.survivors_at_end.is_empty() && dir.lease_is_held()? {
                     self.ask(dir, &mut snapshot, with_text).await?;
@@ -108,7 +98,11 @@ impl Command {
             Standing::Watched => self.watched(dir, with_text).await?,
             Standing::Lost(verdict) => {
                 let mut snapshot = self.recorded_snapshot(dir)?;
+                if let Some(status) = understood(dir.status())? {
+                    snapshot.output.bytes = settle::found_output(dir, &status)?.bytes;
+                }
                 snapshot.lose(&verdict);
+                snapshot.prune(dir)?;
                 snapshot.note = snapshot.note.or(settled.note);
                 snapshot
             }
@@ -137,7 +131,7 @@ impl Command {
             }
             // It ended between the two looks: its end is recorded, before it is told.
             if let Some(exit) = dir.exit()? {
-                let ended = Snapshot::of_exit(exit.record, OutputState::default(), dir)?;
+                let ended = Snapshot::of_exit(exit.record, OutputState::default(), Some(dir))?;
                 return Ok(Snapshot { output: snapshot.output, survivors: snapshot.survivors, ..ended });
             }
         }
@@ -146,6 +140,8 @@ impl Command {
         let recorded = async {
             loop {
                 match settle::recorded(dir)? {
+                    // Whoever moves it holds its lease for that time.
+                    Some(Standing::Watched) | None if dir.moved()?.is_some() => return Ok(Standing::Watched),
                     Some(Standing::Watched) | None => watch.changed().await?,
                     Some(standing) => return Ok::<_, Error>(standing),
                 }
@@ -154,7 +150,7 @@ impl Command {
         match tokio::time::timeout(ANSWER_BOUND, recorded).await {
             Ok(Ok(Standing::Ended(exit))) => {
                 let output = settle::final_output(dir, &exit)?;
-                return Snapshot::of_exit(*exit, output, dir);
+                return Snapshot::of_exit(*exit, output, Some(dir));
             }
             Ok(Ok(Standing::Lost(verdict))) => snapshot.lose(&verdict),
             Ok(Err(error)) => return Err(error),
@@ -234,14 +230,15 @@ impl Command {
         if let Some(exit) = dir.exit()? {
             return settle::final_output(dir, &exit);
         }
-        let status = dir.status()?.map(|status| status.record);
-        let mut output = status.as_ref().map(|status| status.output).unwrap_or_default();
-        if status.is_none_or(|status| status.capturing) {
-            // Nobody closed the log, so there is no trailer: the file says how much came.
+        let Some(status) = dir.status()? else {
+            // Without a status nobody says where the output begins.
+            let mut output = OutputState::default();
             if let Some(log) = if_there(LogReader::open(dir.dir(), output.start, output.gap))? {
                 output.bytes = log.len()?;
             }
-        }
+            return Ok(output);
+        };
+        let output = settle::found_output(dir, &status)?;
         Ok(output)
     }
 }

@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use outlast_core::record::Phase;
-use outlast_core::wire::{FromSupervisor, ToSupervisor};
 use outlast_host::proc;
 
 use crate::command::Command;
+use crate::ended::ended;
 use crate::error::{Error, Result};
 use crate::output::Piece;
 use crate::probe::{self, Probe};
 use crate::race::{self, First};
 use crate::read::ReadOptions;
-use crate::settle::{self, Report, Standing};
-use crate::watch::Watch;
 
 /// What is waited for.
 #[derive(Clone, Debug, Default)]
@@ -58,32 +56,6 @@ async fn or_end(command: &Command, condition: impl Future<Output = Result<Held>>
     match race::first(condition, ended(command)).await {
         First::Left(held) => held,
         First::Right(end) => end.map(|()| Held::EndedBefore),
-    }
-}
-
-/// Waits until the end of a command is recorded, by whoever has to do that.
-pub(crate) async fn ended(command: &Command) -> Result<()> {
-    let dir = command.dir()?;
-    let mut watch = None;
-    loop {
-        match settle::settle(&command.session, &dir, Report::default()).await?.0 {
-            Standing::Ended(_) | Standing::Lost(_) => return Ok(()),
-            Standing::Watched | Standing::Deferred(_) => {}
-        }
-        if let Some(mut link) = probe::connect(&dir)? {
-            link.send(&ToSupervisor::Subscribe { growth: false }).await?;
-            while let Some(message) = link.message::<FromSupervisor>().await? {
-                if let FromSupervisor::Ended { .. } = message {
-                    return Ok(());
-                }
-            }
-        }
-        // Nobody is behind the door: whoever finishes the record changes the directory. The watch comes
-        // before the next look, so that this change is not missed.
-        match &mut watch {
-            None => watch = Some(Watch::on(dir.dir())?),
-            Some(watch) => watch.changed().await?,
-        }
     }
 }
 

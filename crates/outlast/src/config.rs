@@ -27,6 +27,9 @@ pub struct Config {
     pub durability: Durability,
     /// What may not be run or shown; nothing is forbidden or hidden by default.
     pub policy: Policy,
+    /// The environment of a keeper that is started; none means this process's own. A keeper needs none of it, and a command
+    /// can read its parent's.
+    pub keeper_environment: Option<Vec<(OsString, OsString)>>,
     /// A way to fork the keeper off this process, tried before the executable is started. Only for a small
     /// program of one thread that has the keeper in itself: the command line.
     pub fork_keeper: Option<ForkKeeper>,
@@ -40,6 +43,7 @@ pub type ForkKeeper = fn(first: BorrowedFd<'_>, session: &Path) -> std::io::Resu
 pub(crate) struct Birth {
     pub(crate) executable: PathBuf,
     pub(crate) fork: Option<ForkKeeper>,
+    pub(crate) environment: Option<Vec<(OsString, OsString)>>,
 }
 
 impl Config {
@@ -51,13 +55,18 @@ impl Config {
             search: None,
             durability: Durability::default(),
             policy: Policy::default(),
+            keeper_environment: None,
             fork_keeper: None,
         }
     }
 
     /// How a keeper comes to be under these settings.
     pub(crate) fn birth(&self) -> Result<Birth> {
-        Ok(Birth { executable: self.find_executable()?, fork: self.fork_keeper })
+        Ok(Birth {
+            executable: self.find_executable()?,
+            fork: self.fork_keeper,
+            environment: self.keeper_environment.clone(),
+        })
     }
 
     /// The executable that these settings lead to.

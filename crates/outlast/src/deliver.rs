@@ -109,8 +109,8 @@ impl Drop for CompletionGuard {
 }
 
 impl Session {
-    /// What this consumer has not been told, by id. Those of earlier sessions of the same context are
-    /// among them. Changes nothing.
+    /// What this consumer has not been told, by id. Those of earlier sessions of the same context, and of child sessions
+    /// that are gone, are among them. Changes nothing.
     pub async fn pending(&self, consumer: &str) -> Result<Vec<Completion>> {
         let mut pending = Vec::new();
         for (session, id, redelivered) in self.due(consumer).await? {
@@ -149,13 +149,14 @@ impl Session {
         Ok(guards)
     }
 
-    /// Says that a reply told this consumer the end of this command, of this session or an earlier one of
-    /// its context.
+    /// Says that a reply told this consumer the end of this command, of this session, an earlier one of its context or
+    /// a child that is gone.
     pub async fn commit(&self, consumer: &str, id: &CommandId, via: Via) -> Result<Told> {
         check_consumer(consumer)?;
         let mut family = vec![self.clone()];
         if self.dir()?.command(*id)?.is_none() {
             family = self.predecessors().await?;
+            family.extend(self.inherited().await?);
         }
         for session in family {
             if session.dir()?.command(*id)?.is_none() {
@@ -183,13 +184,11 @@ impl Session {
         loop {
             // Watched before looking, so that no end between the look and the wait is missed.
             let mut watch = Watch::on(dir.dir())?;
-            watch.add(&dir.dir().sub(outlast_host::store::name::WORK)?)?;
-            for id in dir.commands()? {
-                if let Some(command) = dir.command(id)?
-                    && !command.has_exit()?
-                {
-                    watch.add(command.dir())?;
-                }
+            watch_ends(&watch, dir)?;
+            // Of a child also that it goes: its owner's lock is closed then, or its end is written.
+            for child in self.children().await? {
+                watch.add(child.dir()?.dir())?;
+                watch_ends(&watch, child.dir()?)?;
             }
             let reach = Reach { queue: true, wake: true };
             let guards = self.lease_where(consumer, |one| reach.push(one.delivery) == Push::Wakes).await?;
@@ -208,18 +207,28 @@ impl Session {
         family.push(self.clone());
         let mut due = Vec::new();
         for session in family {
-            let found = session.due_here(consumer).await?;
+            let found = session.due_here(consumer, true).await?;
             due.extend(found.into_iter().map(|(id, redelivered)| (session.clone(), id, redelivered)));
         }
+        // What the report of a child's end said was said to the child.
+        for child in self.inherited().await? {
+            let found = child.due_here(consumer, false).await?;
+            due.extend(found.into_iter().map(|(id, redelivered)| (child.clone(), id, redelivered)));
+        }
+        due.sort_by_key(|(_, id, _)| *id);
         Ok(due)
     }
 
-    async fn due_here(&self, consumer: &str) -> Result<Vec<(CommandId, bool)>> {
+    /// What is due of this session alone; with `reports` not what the report of its end has told.
+    async fn due_here(&self, consumer: &str, reports: bool) -> Result<Vec<(CommandId, bool)>> {
         let Some(dir) = self.dir_if_any()? else { return Ok(Vec::new()) };
+        if dir.is_given_up()? {
+            return Ok(Vec::new());
+        }
         let ledger = stored::read(dir.dir())?;
         let told = ledger.consumers.get(consumer);
         let through = told.map_or(0, |told| told.through);
-        let reported = reported_at_the_end(dir)?;
+        let reported = if reports { reported_at_the_end(dir)? } else { BTreeSet::new() };
         let names: BTreeMap<CommandId, Alias> =
             aliases::all(dir.dir())?.into_iter().map(|(alias, id)| (id, alias)).collect();
         let mut ended = Vec::new();
@@ -249,6 +258,19 @@ impl Session {
             Ok(None) | Err(_) => Ok(is_due(&Command { session: self.clone(), id }.brief().await?)),
         }
     }
+}
+
+/// Watches for commands that appear in a session, and for the ends of those that run.
+fn watch_ends(watch: &Watch, dir: &SessionDir) -> Result<()> {
+    watch.add(&dir.dir().sub(outlast_host::store::name::WORK)?)?;
+    for id in dir.commands()? {
+        if let Some(command) = dir.command(id)?
+            && !command.has_exit()?
+        {
+            watch.add(command.dir())?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether an end has to be told.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::cgroup::{self, Leaf};
+use outlast_host::store::moving;
 use outlast_host::sys::pidfd;
 use rustix::io::Errno;
 
@@ -145,6 +146,10 @@ async fn look_at(session: &Session, findings: &mut Vec<Finding>) -> Result<()> {
             }
             Err(error) => return Err(error),
         }
+    }
+    for id in moving::waiting(dir)? {
+        let detail = format!("its records were not moved to where {name} is bound; `outlast session bind` says why");
+        findings.push(finding(&id.to_string(), false, detail));
     }
     for id in dir.commands()? {
         let Some(command) = dir.command(id)? else { continue };

@@ -51,12 +51,18 @@ impl Command {
 
     /// The same with everything that comes.
     pub(crate) async fn follow_raw(&self, from: u64, stream: Option<Stream>) -> Result<Follower> {
-        let dir = self.dir()?;
-        let mut link = probe::connect(&dir)?;
-        if let Some(link) = &mut link {
-            link.send(&ToSupervisor::Subscribe { growth: true }).await?;
-        }
-        let mut reading = self.open_reading(&dir, None, stream)?;
+        let (dir, link, mut reading) = loop {
+            let dir = self.dir()?;
+            let mut link = probe::connect(&dir)?;
+            if let Some(link) = &mut link {
+                link.send(&ToSupervisor::Subscribe { growth: true }).await?;
+            }
+            let reading = self.open_reading(&dir, None, stream);
+            // Of records that went to another file system meanwhile half may have been seen.
+            if dir.moved()?.is_none() {
+                break (dir, link, reading?);
+            }
+        };
         reading.next = from.min(reading.end);
         let closed = link.is_none();
         Ok(Follower {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outlast_core::id::CommandId;
 use outlast_core::policy::LiveOutput;
 use outlast_core::policy::redact::{CONTEXT, Counts, Edges, Redactor, Stream as Chunks};
-use outlast_core::record::{Discarded, ExitRecord, TraceLine};
+use outlast_core::record::{Discarded, ExitRecord, Phase, TraceLine};
 use outlast_core::request::{OsText, to_hex};
 use outlast_host::clock;
 use outlast_host::frame;
@@ -138,6 +138,24 @@ impl Session {
         self.redactor().map(|redactor| Mask { redactor, open, counts: Counts::new() })
     }
 
+    /// Takes out of a snapshot what the policies do not show. `stored`: where the output stands, if it does.
+    pub(crate) fn hide(&self, snapshot: &mut Snapshot, stored: impl FnOnce() -> Result<Option<Stored>>) -> Result<()> {
+        let output = &mut snapshot.output;
+        if snapshot.phase != Phase::Ended && self.withholds() {
+            output.withhold();
+        }
+        let Some(mut mask) = self.mask(output.capturing) else { return Ok(()) };
+        if !output.tail.is_empty() {
+            let (from, bytes) = (output.shown_from, &mut output.tail);
+            match stored()? {
+                Some(stored) => stored.mask(&mut mask, from, Stream::Merged, bytes)?,
+                None => mask.cover_alone(bytes, from > 0),
+            }
+        }
+        snapshot.mask(&mut mask);
+        self.trace_redacted(snapshot.id, &mask.counts)
+    }
+
     /// Whether the output of what runs is not shown.
     pub(crate) fn withholds(&self) -> bool {
         self.inner.runtime.inner.config.policy.live_output == LiveOutput::Withheld
@@ -145,6 +163,14 @@ impl Session {
 
     pub(crate) fn redactor(&self) -> Option<Arc<Redactor>> {
         self.inner.runtime.inner.redaction.redactor()
+    }
+
+    /// The record of an end as it is shown to whoever observes.
+    pub(crate) fn shown(&self, mut exit: ExitRecord) -> ExitRecord {
+        if let Some(mut mask) = self.mask(false) {
+            mask_exit(&mut exit, &mut mask);
+        }
+        exit
     }
 
     /// Puts into the trace what was masked of a command, once for a command, by whoever masks first.
@@ -179,7 +205,8 @@ impl Snapshot {
         words(&mut self.command, mask);
         word(&mut self.program, mask);
         word(&mut self.cwd, mask);
-        self.label.iter_mut().chain(&mut self.errors).chain(&mut self.note).for_each(|text| line(text, mask));
+        let texts = self.label.iter_mut().chain(&mut self.errors).chain(&mut self.note).chain(&mut self.damaged);
+        texts.chain(&mut self.result).chain(&mut self.limit).for_each(|text| line(text, mask));
     }
 }
 
@@ -188,7 +215,8 @@ pub(crate) fn mask_exit(exit: &mut ExitRecord, mask: &mut Mask) {
     words(&mut exit.command, mask);
     word(&mut exit.program, mask);
     word(&mut exit.cwd, mask);
-    exit.label.iter_mut().chain(&mut exit.errors).for_each(|text| line(text, mask));
+    let texts = exit.label.iter_mut().chain(&mut exit.errors).chain(&mut exit.result);
+    texts.chain(&mut exit.limit).for_each(|text| line(text, mask));
     if let Some(mut tail) = exit.kept_tail() {
         mask.cover_alone(&mut tail, true);
         exit.tail = Some(to_hex(&tail));

@@ -20,7 +20,7 @@ const FEWEST_FOR_A_THREAD: usize = 256;
 pub struct Entry {
     /// The command.
     pub id: CommandId,
-    /// `process`.
+    /// `process`, or the kind of a task.
     pub kind: String,
     /// Where it is.
     pub phase: Phase,
@@ -86,7 +86,8 @@ impl Session {
                 (Some(end), Some(code)) => format!("{} (exit code {code})", end.kind().replace('_', " ")),
                 (Some(end), None) => format!("{}, and no exit code is known", end.kind()),
             };
-            return Ok(Some(Error::EarlierSession { id, session: *session.id(), known }));
+            let pruned = if snapshot.pruned_at_ms.is_some() { "; its output was pruned" } else { "" };
+            return Ok(Some(Error::EarlierSession { id, session: *session.id(), known: known + pruned }));
         }
         Ok(None)
     }
@@ -202,7 +203,7 @@ fn scan(dir: &SessionDir, ids: &[CommandId], all: bool) -> Result<(Vec<Snapshot>
                     continue;
                 }
                 let output = exit.output;
-                ended.push(Snapshot::of_exit(exit.record, output, &command)?);
+                ended.push(Snapshot::of_exit(exit.record, output, Some(&command))?);
             }
             Err(error) if error.is_unknown() => return Err(error.into()),
             Ok(_) | Err(_) => open.push(*id),

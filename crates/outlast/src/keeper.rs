@@ -36,9 +36,12 @@ pub(crate) async fn spawn(birth: &Birth, dir: Option<&Dir>) -> Result<Link> {
     }
     let executable = &birth.executable;
     // posix_spawn borrows the memory until the exec, so this takes no longer in a large process.
-    let child = command(executable, &place, theirs)
-        .spawn()
-        .map_err(|error| Error::system(format!("cannot start {}", executable.display()), error))?;
+    let mut command = command(executable, &place, theirs);
+    if let Some(environment) = &birth.environment {
+        command.env_clear().envs(environment.iter().map(|(key, value)| (key, value)));
+    }
+    let child =
+        command.spawn().map_err(|error| Error::system(format!("cannot start {}", executable.display()), error))?;
     // The keeper detaches itself by forking twice, so the process started here ends at once.
     tokio::spawn(reap(child));
     Ok(ours)

@@ -109,7 +109,7 @@ pub(crate) fn refused(refusal: Refusal, reason: String, running: Vec<outlast_cor
     match refusal {
         Refusal::Cap => Error::Cap { reason, running },
         Refusal::NoRecords => Error::NoRecords(reason),
-        Refusal::Ending => Error::Refused(reason),
+        Refusal::Ending | Refusal::Sealed => Error::Refused(reason),
         Refusal::Machine => Error::Unreachable(reason),
         Refusal::Invalid => Error::Usage(reason),
     }

@@ -5,6 +5,9 @@
 //! when its grace is over or its caller goes away; from then on it can be looked at, waited for, typed
 //! into and stopped by its id, and its end is told exactly once to each consumer.
 //!
+//! Work inside this process can be a command too: [`Session::spawn_task`] gives an asynchronous closure an id, a log and an
+//! end that is told, and whoever can look at, wait for and stop a command can do that with it.
+//!
 //! The library is asynchronous on tokio (a runtime with I/O and time enabled), every call is
 //! cancel-safe unless it says otherwise, and there is no global state: it prints nothing, handles no
 //! signal, and reads neither environment nor home.
@@ -20,9 +23,12 @@ mod ready;
 mod link;
 mod watch;
 mod keeper;
+mod observe;
+mod places;
 mod redaction;
 mod runtime;
 mod session;
+mod seal;
 mod open;
 mod overview;
 mod output;
@@ -33,6 +39,8 @@ mod settle;
 mod strays;
 mod command;
 mod inspect;
+mod ended;
+mod family;
 mod read;
 mod follow;
 mod request;
@@ -40,6 +48,7 @@ mod stopping;
 mod launch;
 mod vanished;
 mod finished;
+mod event;
 mod running;
 mod admit;
 mod submit;
@@ -50,13 +59,18 @@ mod note;
 mod condition;
 mod attend;
 mod stop;
+mod task;
 mod teardown;
 mod reconcile;
+mod bind;
+mod owed;
 mod retain;
+mod destroy;
 mod doctor;
 
 pub use ancestry::{Ancestor, ancestors};
 pub use attend::{WaitEnd, WaitOptions, WaitReport, Waited};
+pub use bind::Bound;
 pub use claim::Claim;
 pub use command::Command;
 pub use condition::Until;
@@ -64,10 +78,12 @@ pub use config::{Config, ForkKeeper};
 pub use deliver::{Completion, CompletionGuard, Told};
 pub use doctor::{DoctorReport, Finding};
 pub use error::{Error, ErrorKind, Result};
+pub use event::{Demotion, RunEvent};
 pub use finished::Finished;
 pub use follow::Follower;
 pub use inspect::Entry;
 pub use note::Note;
+pub use observe::{Observer, Starting};
 pub use open::{Anchor, SessionOptions};
 pub use outlast_core as core;
 pub use outlast_core::delivery::Via;
@@ -80,11 +96,14 @@ pub use overview::SessionSummary;
 pub use read::{ReadOptions, Reading};
 pub use reconcile::{Predecessor, ReconcileReport};
 pub use request::RunRequest;
-pub use running::{Demotion, RunEvent, Running};
+pub use retain::Retained;
+pub use running::Running;
 pub use runtime::Runtime;
+pub use seal::Seal;
 pub use session::Session;
 pub use snapshot::Snapshot;
 pub use stop::StopOutcome;
 pub use stopping::StopOptions;
 pub use submit::Outcome;
+pub use task::{StopToken, Task, TaskContext, TaskInput, TaskRequest, TaskWriter, keep_panic_stacks};
 pub use teardown::END_BOUND;

@@ -64,6 +64,12 @@ impl Link {
         Ok(())
     }
 
+    /// Sends a piece of output.
+    pub(crate) async fn send_bytes(&mut self, stream: Stream, bytes: &[u8]) -> Result<()> {
+        unless_gone(self.fd.get_mut().send_bytes(stream, bytes))?;
+        self.flush().await
+    }
+
     async fn flush(&mut self) -> Result<()> {
         loop {
             match self.fd.get_mut().flush() {

@@ -1,6 +1,6 @@
 //! Sessions: made, found, opened, adopted.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use outlast_core::id::{CommandId, SessionId};
@@ -29,6 +29,8 @@ pub enum Anchor {
 pub struct SessionOptions {
     /// The conversation or project; empty means that there is no predecessor.
     pub context: String,
+    /// The session whose agent starts the agent of this one; see [`Session::children`].
+    pub parent: Option<SessionId>,
     /// The process whose life bounds it.
     pub anchor: Anchor,
     /// Whether this process stays as its owner.
@@ -44,6 +46,7 @@ impl Default for SessionOptions {
     fn default() -> Self {
         SessionOptions {
             context: String::new(),
+            parent: None,
             anchor: Anchor::None,
             ownership: Ownership::Resident,
             linger: Duration::from_millis(LINGER_MS),
@@ -57,6 +60,9 @@ impl Runtime {
     /// is dropped.
     pub async fn create_session(&self, options: SessionOptions) -> Result<Session> {
         let state = self.state_to_write()?;
+        if let Some(parent) = options.parent {
+            self.session_dir(parent)?;
+        }
         let anchor = anchor_mark(options.anchor)?;
         let record = self.new_record(&options, anchor)?;
         let dir = state.create_session(&record)?;
@@ -130,7 +136,7 @@ impl Runtime {
         let lost = || Error::Unreachable("the thread that waited for the owner's lock is gone".to_owned());
         let lock = heard.await.map_err(|_| lost())??;
         let owner = Owner::holding(lock)?;
-        let session = self.enter_owned(dir, session.record().cloned(), owner);
+        let session = self.enter_owned(dir, session, owner);
         session.ensure_open().await?;
         if session.dir()?.has_keeper()? {
             session.owner_link().await?;
@@ -210,6 +216,7 @@ impl Runtime {
             schema: schema::SESSION.to_owned(),
             id: self.new_session_id()?,
             context: options.context.clone(),
+            parent: options.parent,
             anchor,
             ownership: options.ownership,
             linger_ms: u64::try_from(options.linger.as_millis()).unwrap_or(u64::MAX),
@@ -234,14 +241,31 @@ impl Runtime {
 
     pub(crate) fn session_nowhere(&self) -> Result<Session> {
         let id = self.new_session_id()?;
-        let inner = SessionInner { runtime: self.clone(), id, dir: None, record: None, owner: None };
+        let inner = SessionInner {
+            runtime: self.clone(),
+            id,
+            dir: None,
+            record: None,
+            given: OnceLock::new(),
+            owner: None,
+            observers: Default::default(),
+        };
         Ok(Session { inner: Arc::new(inner) })
     }
 
-    fn enter_owned(&self, dir: SessionDir, record: Option<SessionRecord>, owner: Owner) -> Session {
+    /// The handle of the new owner. Only now those who observed the session in this process hear from it.
+    fn enter_owned(&self, dir: SessionDir, guest: &Session, owner: Owner) -> Session {
         let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let id = dir.id();
-        let inner = Arc::new(SessionInner { runtime: self.clone(), id, dir: Some(dir), record, owner: Some(owner) });
+        let inner = Arc::new(SessionInner {
+            runtime: self.clone(),
+            id,
+            dir: Some(dir),
+            record: guest.record().cloned(),
+            given: OnceLock::new(),
+            owner: Some(owner),
+            observers: Arc::clone(&guest.inner.observers),
+        });
         sessions.insert(id, Arc::downgrade(&inner));
         Session { inner }
     }
@@ -250,23 +274,28 @@ impl Runtime {
     fn enter(&self, dir: SessionDir, record: Option<SessionRecord>, own: bool) -> Result<Session> {
         let id = dir.id();
         let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(inner) = sessions.get(&id).and_then(std::sync::Weak::upgrade)
-            && (inner.owner.is_some() || !own)
-        {
+        let known = sessions.get(&id).and_then(std::sync::Weak::upgrade);
+        if let Some(inner) = known.clone().filter(|inner| inner.owner.is_some() || !own) {
             return Ok(Session { inner });
         }
+        // Those who observed the session in this process hear from its owner, once it is that.
+        let observers = known.map(|known| Arc::clone(&known.observers)).unwrap_or_default();
         let owner = if own { Some(Owner::take(&dir)?) } else { None };
-        let inner = Arc::new(SessionInner { runtime: self.clone(), id, dir: Some(dir), record, owner });
+        let (runtime, given) = (self.clone(), OnceLock::new());
+        let inner = Arc::new(SessionInner { runtime, id, dir: Some(dir), record, given, owner, observers });
         sessions.retain(|_, known| known.strong_count() > 0);
         sessions.insert(id, Arc::downgrade(&inner));
         Ok(Session { inner })
     }
 }
 
-/// A session that somebody looks at: what the commands of killed watchers left running in it is ended.
+/// A session that somebody looks at: what the commands of killed watchers left running in it is ended, and records that
+/// nobody moved to where it is bound are.
 async fn looked_at(session: Session) -> Session {
     // Where /proc cannot be read nothing can be proven, and the look goes on.
     let _ = session.end_strays().await;
+    // Records that cannot be moved are found where they are; `doctor` names them.
+    let _ = session.follow_binding().await;
     session
 }
 

@@ -1,7 +1,10 @@
 //! How sessions stand: one, or all of a state directory.
 
+use std::path::PathBuf;
+
 use outlast_core::id::SessionId;
 use outlast_core::record::SessionRecord;
+use outlast_host::store::understood;
 
 use crate::error::Result;
 use crate::runtime::Runtime;
@@ -28,6 +31,8 @@ pub struct SessionSummary {
     pub running: usize,
     /// Commands with records in all.
     pub commands: usize,
+    /// The directory beside a transcript in which its records are kept, if it was bound to one.
+    pub bound_to: Option<PathBuf>,
     /// What was wrong with its files, if something was.
     pub problem: Option<String>,
 }
@@ -70,6 +75,8 @@ impl Session {
             Err(error) if error.is_unknown() => return Err(error.into()),
             Err(error) => summary.problem = Some(error.to_string()),
         }
+        let place = understood(dir.bound())?.and_then(|bound| bound.places.last().cloned());
+        summary.bound_to = place.map(|place| PathBuf::from(place).join(dir.id().to_string()));
         summary.kept = dir.has_keeper()?;
         summary.owned = dir.has_owner()?;
         let ids = dir.commands()?;
@@ -97,6 +104,7 @@ fn unknown(id: SessionId) -> SessionSummary {
         owned: false,
         running: 0,
         commands: 0,
+        bound_to: None,
         problem: None,
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 
 use outlast_core::record::{ExitRecord, OutputState, Phase};
 use outlast_core::request::LogCap;
+use outlast_core::units::format_time;
 use outlast_host::dir::if_there;
 use outlast_host::frame;
 use outlast_host::store::command::CommandDir;
@@ -17,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::hide::Mask;
 use crate::output::{Piece, STEP, Stored, Stream};
 use crate::probe::{self, Probe};
+use crate::snapshot::pruned_at;
 
 /// Which part of the output to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,12 +106,22 @@ impl Command {
 
     /// The same with everything that came.
     pub(crate) async fn read_raw(&self, options: ReadOptions) -> Result<Reading> {
-        let dir = self.dir()?;
-        let live = match probe::status(&dir).await? {
+        loop {
+            let dir = self.dir()?;
+            let reading = self.read_in(&dir, options).await;
+            // Of records that went to another file system meanwhile half may have been seen.
+            if dir.moved()?.is_none() {
+                return reading;
+            }
+        }
+    }
+
+    async fn read_in(&self, dir: &CommandDir, options: ReadOptions) -> Result<Reading> {
+        let live = match probe::status(dir).await? {
             Probe::Live(status, _) => Some(status.output),
             Probe::Silent { .. } | Probe::Nobody => None,
         };
-        let mut reading = self.open_reading(&dir, live, options.stream)?;
+        let mut reading = self.open_reading(dir, live, options.stream)?;
         let all = reading.end;
         reading.next = options.offset.min(all);
         reading.end = options.bytes.map_or(all, |count| reading.next.saturating_add(count).min(all));
@@ -117,7 +129,7 @@ impl Command {
         if let Some(lines) = options.tail_lines {
             reading.next = reading.last_lines(lines)?;
         }
-        let errors: Vec<String> = record_errors(&dir)?.into_iter().chain(reading.problem.take()).collect();
+        let errors: Vec<String> = record_errors(dir)?.into_iter().chain(reading.problem.take()).collect();
         reading.problem = (!errors.is_empty()).then(|| errors.join("; "));
         Ok(reading)
     }
@@ -155,9 +167,12 @@ impl Command {
             reading.end = exit.output.bytes;
         }
         if reading.stored.is_none() {
-            reading.problem = Some(match &reading.kept {
-                Some(kept) => format!("it has no log; the last {} bytes of its output were kept", kept.bytes.len()),
-                None => "it has no log; no output of it is kept".to_owned(),
+            reading.problem = Some(match (pruned_at(dir)?, &reading.kept) {
+                (Some(at_ms), _) => pruned_words(at_ms),
+                (None, Some(kept)) => {
+                    format!("it has no log; the last {} bytes of its output were kept", kept.bytes.len())
+                }
+                (None, None) => "it has no log; no output of it is kept".to_owned(),
             });
         }
         if let Some(stored) = &mut reading.stored {
@@ -180,6 +195,11 @@ impl Command {
         };
         Ok(reading)
     }
+}
+
+/// That the output of a command was pruned, and when.
+fn pruned_words(at_ms: u64) -> String {
+    format!("its output was pruned on {}; how it ended is still known", format_time(at_ms))
 }
 
 /// What is held against the records of a command. Damaged records are told by a status.

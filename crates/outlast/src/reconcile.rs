@@ -7,7 +7,7 @@ use outlast_core::origin::Trust;
 use outlast_core::reconcile::{ExitFound, Fate, Found, OwnerLock, fate};
 use outlast_core::record::ExitRecord;
 use outlast_host::store::command::CommandDir;
-use outlast_host::store::{contexts, ledger};
+use outlast_host::store::{contexts, ledger, understood};
 
 use crate::command::Command;
 use crate::deliver::{check_consumer, reported_at_the_end};
@@ -38,7 +38,7 @@ pub struct ReconcileReport {
     pub ended: Vec<Snapshot>,
     /// Ended because their owner or session went.
     pub killed: Vec<Snapshot>,
-    /// Nobody knows: newly found by this reconciliation.
+    /// Nobody knows, or its owner died over a task: newly found by this reconciliation.
     pub lost: Vec<Snapshot>,
     /// Still running.
     pub running: Vec<Snapshot>,
@@ -204,7 +204,7 @@ impl Pass<'_> {
         if matches!(decided, Fate::Accounted) {
             return Ok(());
         }
-        if matches!(decided, Fate::Deferred | Fate::Lost) {
+        if matches!(decided, Fate::Deferred | Fate::Lost | Fate::Interrupted) {
             return self.repair(&dir).await;
         }
         let snapshot = self.snapshot(id).await?;
@@ -255,7 +255,7 @@ impl Pass<'_> {
             exit: exit.as_ref().map(class),
             verdict: dir.verdict()?.is_some(),
             lease_held,
-            task: false,
+            task: understood(dir.request())?.is_some_and(|request| request.is_task()),
             keeper_alive: self.keeper_alive,
             owner_lock: self.owner_lock,
         })

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outlast_core::id::CommandId;
+use outlast_core::id::{CommandId, SessionId};
 use outlast_core::names::{NameField, check_name};
 use outlast_core::origin::{Origin, Provenance};
 use outlast_core::request::{
@@ -61,8 +61,15 @@ pub struct RunRequest {
     pub delivery: Delivery,
     /// The trace event of the turn that asks, where there is one.
     pub turn: Option<String>,
+    /// The command on whose behalf it runs, where there is one.
+    pub parent_command: Option<CommandId>,
+    /// The session of whoever asks, where it is another one.
+    pub parent_session: Option<SessionId>,
     /// Whether the caller can be told of a completion later; if not there is no demotion by the grace.
     pub can_be_told: bool,
+    /// The soft limit of open files (getrlimit(2)) that the command gets, for a caller that has raised its own; none means
+    /// the caller's.
+    pub open_files: Option<u64>,
     /// Whether the caller wants the output as it comes, as [`RunEvent::Output`](crate::RunEvent::Output).
     pub follow: bool,
     /// Whether it joins an identical command of the session that runs, or that ended and whose callers were not
@@ -102,7 +109,10 @@ impl RunRequest {
             provenance: Provenance::from(Origin::Event),
             delivery: Delivery::default(),
             turn: None,
+            parent_command: None,
+            parent_session: None,
             can_be_told: true,
+            open_files: None,
             follow: false,
             join: false,
         }
@@ -142,8 +152,10 @@ impl RunRequest {
             trust: self.provenance.trust(),
             delivery: self.delivery,
             turn: self.turn,
+            parent_command: self.parent_command,
+            parent_session: self.parent_session,
             umask: inherit::umask(),
-            inherited: inherit::limits(),
+            inherited: inherit::limits_with(self.open_files),
         })
     }
 

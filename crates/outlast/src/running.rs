@@ -2,84 +2,31 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Instant;
 
 use outlast_core::delivery::Via;
-use outlast_core::id::{Alias, CommandId};
+use outlast_core::id::CommandId;
 use outlast_core::record::{ExitRecord, OutputState, ProcessMark};
 use outlast_core::request::{Request, Streams};
-use outlast_core::wire::{DemotedBy, FromSupervisor, ToKeeper, ToSupervisor};
+use outlast_core::wire::{FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
 use crate::command::Command;
+use crate::ended;
 use crate::error::{Error, Result};
+use crate::event::{Demotion, RunEvent};
 use crate::finished::{Finished, Held};
 use crate::hide::Flow;
 use crate::keeper::{self, ANSWER_BOUND};
 use crate::launch::{self, Launched};
 use crate::link;
+use crate::observe::Ends;
 use crate::output::{Piece, Stream};
 use crate::read::Reading;
 use crate::session::Session;
 use crate::stopping::StopOptions;
 use crate::vanished;
-
-/// What a demotion says.
-#[derive(Clone, Debug)]
-pub struct Demotion {
-    /// The handle from now on.
-    pub command: Command,
-    /// Its number.
-    pub alias: Alias,
-    /// Unix time in milliseconds.
-    pub at_ms: u64,
-    /// Why.
-    pub by: DemotedBy,
-    /// Record errors so far.
-    pub errors: Vec<String>,
-    /// Whether its caller joined it when it was there already.
-    pub joined: bool,
-    /// What the policies made of its start, one line each.
-    pub remarks: Vec<String>,
-}
-
-/// What happens to a command in the foreground.
-#[derive(Debug)]
-pub enum RunEvent {
-    /// The leader runs.
-    Started {
-        /// The leader.
-        leader: ProcessMark,
-        /// Unix time in milliseconds.
-        at_ms: u64,
-    },
-    /// Output came; only for a request with `follow`.
-    Output {
-        /// Its stream.
-        stream: Stream,
-        /// The bytes.
-        bytes: Vec<u8>,
-    },
-    /// Output was dropped by the log's cap before it could be passed on.
-    OutputGap {
-        /// How many bytes.
-        bytes: u64,
-    },
-    /// It runs in the background from now on; no event follows.
-    Demoted(Demotion),
-    /// What was sent into its standard input was written there, or why not.
-    InputTaken {
-        /// Why it was not delivered, if so.
-        refused: Option<String>,
-    },
-    /// It could not be demoted because records cannot be made; it goes on in the foreground.
-    NotDemoted {
-        /// What happened and to which path.
-        reason: String,
-    },
-    /// It ended, and all its output was passed on; no event follows.
-    Ended(Box<Finished>),
-}
 
 /// A command in the foreground. Dropping it is a caller that goes away: the channel closes, and by that
 /// the supervisor knows that the command is demoted, unless other callers joined it and still wait.
@@ -107,6 +54,8 @@ pub struct Running {
     /// Whether nobody has to hear that the end was shown, because it is told from the records: its supervisor
     /// went away without a word, or it was in the background although this caller waited.
     unheard: bool,
+    /// Tells the observers of its start how it ended.
+    ends: Option<Ends>,
 }
 
 /// The log of a command whose output outgrew what is held.
@@ -140,7 +89,14 @@ impl Running {
             not_demoted: None,
             over: false,
             unheard: false,
+            ends: None,
         }
+    }
+
+    /// Has observers of its start, who hear its end; not of one that joined another command.
+    pub(crate) fn observed(mut self, ends: Option<Ends>) -> Running {
+        self.ends = ends.filter(|_| !self.joined());
+        self
     }
 
     /// The command's id; that of the command that was joined, where one was.
@@ -342,6 +298,7 @@ impl Running {
                 }
                 let joined = self.joined();
                 let remarks = self.remarks.clone();
+                self.leave_observers();
                 self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined, remarks }));
             }
             FromSupervisor::Delivered { refused } => self.events.push_back(RunEvent::InputTaken { refused }),
@@ -362,6 +319,13 @@ impl Running {
             | FromSupervisor::Note { .. } => {}
         }
         Ok(())
+    }
+
+    /// From now on the end is told to observers by somebody else.
+    fn leave_observers(&mut self) {
+        if let Some(ends) = self.ends.take() {
+            ended::follow(&self.session, self.request.id, ends);
+        }
     }
 
     fn take_bytes(&mut self, stream: frame::Stream, bytes: Vec<u8>) {
@@ -453,6 +417,9 @@ impl Running {
             finished.mask(mask, self.records.is_some());
             self.session.trace_redacted(self.request.id, &mask.counts)?;
         }
+        if let Some(ends) = self.ends.take() {
+            ends.send_replace(Some(Arc::new(finished.exit.clone())));
+        }
         if self.withheld && self.request.follow {
             let held: Vec<_> = self.held.chunks().map(|(stream, bytes)| (stream, bytes.to_vec())).collect();
             held.into_iter().for_each(|(stream, bytes)| self.pass(stream, bytes));
@@ -479,6 +446,12 @@ impl Running {
             None => false,
         };
         self.end(exit, materialised)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.leave_observers();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use outlast_core::id::{CommandId, EventId, ReportId, SessionId};
 use outlast_core::record::{ProcessMark, SessionRecord};
@@ -16,6 +16,8 @@ use outlast_host::{clock, mark};
 use crate::config::{Birth, Config};
 use crate::error::{Error, Result};
 use crate::link::Link;
+use crate::observe::Observers;
+use crate::places::Places;
 use crate::redaction::Redaction;
 
 /// The runtime of one state directory. Cheap to clone; every clone is the same runtime.
@@ -43,7 +45,10 @@ pub(crate) struct SessionInner {
     /// None for a session that is nowhere on disk.
     pub(crate) dir: Option<SessionDir>,
     pub(crate) record: Option<SessionRecord>,
+    /// The same with the context that it was given through a handle of this process.
+    pub(crate) given: OnceLock<SessionRecord>,
     pub(crate) owner: Option<Owner>,
+    pub(crate) observers: Arc<Observers>,
 }
 
 /// What the owner of a session holds.
@@ -53,6 +58,8 @@ pub(crate) struct Owner {
     pub(crate) mark: ProcessMark,
     /// The connection that shows the keeper that the owner lives; made when it is first needed.
     pub(crate) link: tokio::sync::Mutex<Option<Link>>,
+    /// The places of the tasks of this process.
+    pub(crate) tasks: Arc<Places>,
     /// Leaders of commands that this process started and that were demoted: whoever holds a descriptor of
     /// a process can read how it ended, also when keeper and supervisor are gone.
     pub(crate) leaders: Mutex<HashMap<CommandId, OwnedFd>>,
@@ -100,6 +107,18 @@ impl Runtime {
     pub fn records(&self) -> Result<(), &Error> {
         self.inner.state.as_ref()?;
         self.inner.unwritable.as_ref().map_or(Ok(()), Err)
+    }
+
+    /// Whether this is the same runtime: a clone.
+    pub fn is(&self, other: &Runtime) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Whether the state directory that was opened is still the one of that path: not if somebody has removed or replaced
+    /// it, and then nothing can be found in it any more.
+    pub fn is_in_place(&self) -> bool {
+        let Ok(state) = &self.inner.state else { return true };
+        state.root().is_in_place()
     }
 
     /// The state directory as it was given.
@@ -189,7 +208,13 @@ impl Owner {
     /// The owner who holds this lock.
     pub(crate) fn holding(lock: Lock) -> Result<Owner> {
         let mark = mark::own().map_err(|error| Error::Unreachable(format!("cannot identify this process: {error}")))?;
-        Ok(Owner { _lock: lock, mark, link: tokio::sync::Mutex::new(None), leaders: Mutex::default() })
+        Ok(Owner {
+            _lock: lock,
+            mark,
+            link: tokio::sync::Mutex::new(None),
+            tasks: Arc::default(),
+            leaders: Mutex::default(),
+        })
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::{MappedMutexGuard, MutexGuard};
 use crate::error::{Error, Result};
 use crate::keeper::Keepers;
 use crate::link::Link;
+use crate::observe::{Observer, Starting};
 use crate::runtime::{Runtime, SessionInner};
 
 /// A handle to one session. Clones are the same session; the last one frees what it owns.
@@ -35,7 +36,13 @@ impl Session {
 
     /// What its creator wrote; none for a session that is nowhere on disk, or whose record is damaged.
     pub fn record(&self) -> Option<&SessionRecord> {
-        self.inner.record.as_ref()
+        self.inner.given.get().or(self.inner.record.as_ref())
+    }
+
+    /// Takes over that it was given a context.
+    pub(crate) fn know(&self, record: SessionRecord) {
+        // It is given one once.
+        let _known = self.inner.given.set(record);
     }
 
     /// Whether records can be made in it.
@@ -83,6 +90,13 @@ impl Session {
         Ok(())
     }
 
+    /// Calls `observe` for each command that this process starts in this session from now on, before its work begins,
+    /// until the observer is dropped. It is called on a thread of its own; a slow one delays a start by 100 ms at most, and
+    /// a panic in it harms nobody.
+    pub fn observe(&self, observe: impl Fn(&Starting) + Send + 'static) -> Result<Observer> {
+        self.inner.observers.add(observe)
+    }
+
     /// Its directory, for calls that need one.
     pub(crate) fn dir(&self) -> Result<&SessionDir> {
         match &self.inner.dir {
@@ -111,6 +125,13 @@ impl Session {
             *slot = Some(self.connect_as_owner(&owner.mark).await?);
         }
         Ok(MutexGuard::try_map(slot, Option::as_mut).ok())
+    }
+
+    /// Closes the owner's connection, so that a keeper with nothing left to keep leaves.
+    pub(crate) async fn let_keeper_go(&self) {
+        if let Some(owner) = &self.inner.owner {
+            *owner.link.lock().await = None;
+        }
     }
 
     /// Keeps the descriptor of a demoted leader as long as its process may still tell how it ended.

@@ -10,8 +10,10 @@ use outlast_core::record::{
 };
 use outlast_core::request::{OsText, Request, line_of};
 use outlast_core::wire::{FromKeeper, ToKeeper};
+use outlast_host::dir::if_there;
 use outlast_host::lock::Lock;
 use outlast_host::store::command::CommandDir;
+use outlast_host::store::reader::LogReader;
 use outlast_host::store::{trace, understood};
 use outlast_host::sys::pidfd;
 use outlast_host::sys::reap::WaitStatus;
@@ -157,12 +159,21 @@ async fn known_here(session: &Session, dir: &CommandDir) -> Result<Option<ExitRe
     let Some(fact) = ended?.and_then(fact_of) else { return Ok(None) };
     end_leftovers(dir.id()).await?;
     let exit = lost_watchers(&asked.record.request, lifecycle::end_without_supervisor(Some(fact)));
-    Ok(Some(with_records(exit, asked.record, status.record)))
+    with_records(dir, exit, asked.record, status.record).map(Some)
 }
 
 /// An exit record with what the command's other records say.
-pub(crate) fn with_records(exit: ExitRecord, asked: RequestRecord, status: StatusRecord) -> ExitRecord {
-    ExitRecord {
+pub(crate) fn with_records(
+    dir: &CommandDir,
+    mut exit: ExitRecord,
+    asked: RequestRecord,
+    status: StatusRecord,
+) -> Result<ExitRecord> {
+    let output = found_output(dir, &status)?;
+    if status.capturing {
+        exit.errors.push(UNWATCHED.to_owned());
+    }
+    Ok(ExitRecord {
         alias: Some(asked.alias),
         program: asked.program,
         demoted: status.demoted_at_ms.is_some(),
@@ -170,12 +181,28 @@ pub(crate) fn with_records(exit: ExitRecord, asked: RequestRecord, status: Statu
         demoted_at_ms: status.demoted_at_ms,
         duration_ms: exit.ended_at_ms.saturating_sub(status.started_at_ms),
         errors: exit.errors.into_iter().chain(status.errors).collect(),
-        output: status.output,
+        output,
         containment: status.containment,
         limits_kept_by: status.limits_kept_by,
         leader: status.leader,
         ..exit
+    })
+}
+
+/// Said of a log that nobody closed.
+const UNWATCHED: &str = "supervisor and keeper were killed: what was in the pipes then is not in the log";
+
+/// The output as far as records and log tell: where nobody closed the log, there is no trailer in it and the file says
+/// how much came.
+pub(crate) fn found_output(dir: &CommandDir, status: &StatusRecord) -> Result<OutputState> {
+    let mut output = status.output;
+    if status.capturing
+        && let Some(log) = if_there(LogReader::open(dir.dir(), output.start, output.gap))?
+    {
+        output.bytes = output.bytes.max(log.len()?);
+        output.whole = false;
     }
+    Ok(output)
 }
 
 /// What the kernel said, as a fact.
@@ -196,11 +223,12 @@ pub(crate) fn lost_watchers(request: &Request, end: End) -> ExitRecord {
     }
 }
 
-/// Writes that nobody knows the end, after ending what the command left. The caller holds the lease.
+/// Writes that nobody knows the end, or that the owner of a task died, after ending what the command left. The caller holds the lease.
 async fn write_verdict(session: &Session, dir: &CommandDir, report: Report) -> Result<VerdictRecord> {
     let runtime = session.runtime();
     let request = understood(dir.request())?;
     let status = understood(dir.status())?;
+    let task = request.as_ref().is_some_and(RequestRecord::is_task);
     let (program, command) = match request {
         Some(record) => (record.program, record.request.argv),
         None => (OsText(Vec::new()), Vec::new()),
@@ -216,7 +244,7 @@ async fn write_verdict(session: &Session, dir: &CommandDir, report: Report) -> R
         schema: schema::VERDICT.to_owned(),
         session: *session.id(),
         id: dir.id(),
-        verdict: "lost".to_owned(),
+        verdict: if task { "interrupted" } else { "lost" }.to_owned(),
         program,
         command,
         demoted_at_ms: status.as_ref().and_then(|status| status.demoted_at_ms),

@@ -2,14 +2,16 @@
 
 use outlast_core::ending::{End, Fact};
 use outlast_core::id::{Alias, CommandId, SessionId};
+use outlast_core::notice::records_incomplete;
 use outlast_core::origin::Trust;
 use outlast_core::record::{
-    ExitRecord, OutputState, Phase, RequestRecord, SchemaCheck, StatusRecord, Survivor, VerdictRecord, check_schema,
-    schema,
+    ExitRecord, OutputState, PROCESS, Phase, RequestRecord, SchemaCheck, StatusRecord, Survivor, VerdictRecord,
+    check_schema, schema,
 };
 use outlast_core::request::{Delivery, Lifetime, OsText, Stdin};
 use outlast_core::wire::LiveStatus;
 use outlast_host::store::command::CommandDir;
+use outlast_host::store::understood;
 use outlast_host::{clock, proc};
 use std::path::PathBuf;
 
@@ -25,7 +27,7 @@ pub struct Snapshot {
     pub alias: Option<Alias>,
     /// Its session.
     pub session: SessionId,
-    /// `process`.
+    /// `process`, or the kind of a task.
     pub kind: String,
     /// A line for people.
     pub label: Option<String>,
@@ -61,6 +63,8 @@ pub struct Snapshot {
     pub duration_ms: u64,
     /// The output.
     pub output: OutputView,
+    /// What a task had to say at its end beside its output, where it had both. Not in a list.
+    pub result: Option<String>,
     /// The leader while it lives.
     pub pid: Option<u32>,
     /// Who outlived the leader and is alive now.
@@ -77,6 +81,10 @@ pub struct Snapshot {
     pub delivery: Delivery,
     /// The consumer that started it.
     pub consumer: String,
+    /// The command on whose behalf it runs, where there is one.
+    pub parent_command: Option<CommandId>,
+    /// The session of whoever asked, where it is another one.
+    pub parent_session: Option<SessionId>,
     /// Who asked for the stop that is under way.
     pub stopping_by: Option<String>,
     /// Whether its standard input is open.
@@ -85,6 +93,8 @@ pub struct Snapshot {
     pub quiet_ms: Option<u64>,
     /// The report that named it as lost.
     pub report: Option<String>,
+    /// When retention removed its output, Unix time in milliseconds; everything else is still known.
+    pub pruned_at_ms: Option<u64>,
     /// What a reader should know beside the facts, such as a supervisor that does not answer.
     pub note: Option<String>,
     /// What is wrong with records that cannot be understood; the end then counts as lost, if there is one.
@@ -96,7 +106,7 @@ const NEWER: &str = "a newer outlast wrote its records; what this one knows of t
 
 impl Snapshot {
     /// What an end that nobody told before says; the view of a completion.
-    pub(crate) fn of_exit(exit: ExitRecord, output: OutputState, dir: &CommandDir) -> Result<Snapshot> {
+    pub(crate) fn of_exit(exit: ExitRecord, output: OutputState, dir: Option<&CommandDir>) -> Result<Snapshot> {
         let mut survivors = Vec::new();
         for survivor in &exit.survivors {
             if lives(survivor)? {
@@ -104,7 +114,12 @@ impl Snapshot {
             }
         }
         // Whose end was recorded for it without a log has none: a log begins with a heading.
-        let log = (output.start > 0).then(|| dir.log_path());
+        let pruned_at_ms = dir.map(pruned_at).transpose()?.flatten();
+        let has_log = match dir {
+            Some(dir) => output.start > 0 && (pruned_at_ms.is_none() || dir.has_log()?),
+            None => false,
+        };
+        let log = dir.filter(|_| has_log).map(CommandDir::log_path);
         let ok = exit.is_ok();
         let newer = check_schema(&exit.schema, schema::EXIT) == SchemaCheck::Newer;
         Ok(Snapshot {
@@ -129,6 +144,7 @@ impl Snapshot {
             ended_at_ms: Some(exit.ended_at_ms),
             duration_ms: exit.duration_ms,
             output: view(output, log, false),
+            result: exit.result,
             pid: None,
             survivors,
             survivors_at_end: exit.survivors,
@@ -137,10 +153,13 @@ impl Snapshot {
             trust: exit.trust,
             delivery: exit.delivery,
             consumer: exit.consumer,
+            parent_command: exit.parent_command,
+            parent_session: exit.parent_session,
             stopping_by: None,
             stdin_open: false,
             quiet_ms: None,
             report: None,
+            pruned_at_ms,
             note: newer.then(|| NEWER.to_owned()),
             damaged: None,
         })
@@ -155,7 +174,7 @@ impl Snapshot {
         log: Option<PathBuf>,
     ) -> Snapshot {
         let alias = request.as_ref().map(|record| record.alias);
-        let kind = request.as_ref().map_or_else(|| "process".to_owned(), |record| record.kind.clone());
+        let kind = request.as_ref().map_or_else(|| PROCESS.to_owned(), |record| record.kind.clone());
         let program = request.as_ref().map_or_else(|| OsText(Vec::new()), |record| record.program.clone());
         let asked = request.map(|record| record.request);
         let started_at_ms = status.map_or(id.unix_ms(), |status| status.started_at_ms);
@@ -178,6 +197,7 @@ impl Snapshot {
             ended_at_ms: None,
             duration_ms: clock::unix_ms().saturating_sub(started_at_ms),
             output: view(status.map(|status| status.output).unwrap_or_default(), log, true),
+            result: None,
             pid: status.and_then(|status| status.leader.as_ref()).map(|leader| leader.pid),
             survivors: Vec::new(),
             survivors_at_end: Vec::new(),
@@ -187,11 +207,14 @@ impl Snapshot {
             stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin == Stdin::Open),
             quiet_ms: None,
             report: None,
+            pruned_at_ms: None,
             note: None,
             damaged: None,
             label: asked.as_ref().and_then(|asked| asked.label.clone()),
             trust: asked.as_ref().map(|asked| asked.trust).unwrap_or_default(),
             delivery: asked.as_ref().map(|asked| asked.delivery).unwrap_or_default(),
+            parent_command: asked.as_ref().and_then(|asked| asked.parent_command),
+            parent_session: asked.as_ref().and_then(|asked| asked.parent_session),
             consumer: asked.as_ref().map(|asked| asked.consumer.clone()).unwrap_or_default(),
             cwd: asked.as_ref().map_or_else(|| OsText(Vec::new()), |asked| asked.cwd.clone()),
             command: asked.map(|asked| asked.argv).unwrap_or_default(),
@@ -219,6 +242,15 @@ impl Snapshot {
         self.stopping_by = live.stopping_by;
     }
 
+    /// Takes over that its output was pruned, if it was.
+    pub(crate) fn prune(&mut self, dir: &CommandDir) -> Result<()> {
+        self.pruned_at_ms = pruned_at(dir)?;
+        if self.pruned_at_ms.is_some() && !dir.has_log()? {
+            self.output.log = None;
+        }
+        Ok(())
+    }
+
     /// Takes over that nobody knows how it ended.
     pub(crate) fn lose(&mut self, verdict: &VerdictRecord) {
         let interrupted = verdict.verdict == "interrupted";
@@ -232,10 +264,29 @@ impl Snapshot {
         self.report = Some(verdict.report.clone());
     }
 
+    /// What who waited for the end is shown: the result where there is one, else the end of the output; and of how many
+    /// bytes in all.
+    pub fn shown(&self) -> (u64, &[u8]) {
+        match &self.result {
+            Some(result) => (result.len() as u64, result.as_bytes()),
+            None => (self.output.bytes, &self.output.tail),
+        }
+    }
+
+    /// Everything that is wrong with its records, as one line that begins with `records incomplete:`.
+    pub fn records_incomplete(&self) -> Option<String> {
+        records_incomplete(&self.errors)
+    }
+
     /// What the kernel said of the leader.
     pub fn fact(&self) -> Option<Fact> {
         self.end.as_ref().and_then(End::fact)
     }
+}
+
+/// When the output of a command was pruned, if it was. That of damaged records is not known to be.
+pub(crate) fn pruned_at(dir: &CommandDir) -> Result<Option<u64>> {
+    Ok(understood(dir.pruned())?.map(|pruned| pruned.at_ms))
 }
 
 /// Whether a survivor is still there: the same process, by its start time.
@@ -259,6 +310,13 @@ fn view(output: OutputState, log: Option<PathBuf>, capturing: bool) -> OutputVie
 }
 
 impl OutputView {
+    /// Shows nothing of it but its size.
+    pub(crate) fn withhold(&mut self) {
+        self.withheld = self.bytes > 0;
+        self.tail.clear();
+        (self.shown_from, self.truncated) = (self.bytes, self.bytes > 0);
+    }
+
     /// Shows these last bytes, of which the first has this offset.
     pub(crate) fn show(&mut self, tail: Vec<u8>, shown_from: u64) {
         self.truncated = shown_from > 0;

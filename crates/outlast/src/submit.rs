@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use outlast_core::joining::JoinKey;
 use outlast_core::names::{NameField, check_name};
+use outlast_core::record::PROCESS;
 use outlast_core::wire::Joining;
 
 use crate::error::{Error, Result};
+use crate::event::{Demotion, RunEvent};
 use crate::finished::Finished;
 use crate::launch;
 use crate::race::{self, First};
 use crate::request::RunRequest;
-use crate::running::{Demotion, RunEvent, Running};
+use crate::running::Running;
 use crate::session::Session;
 
 /// How long a cancelled start is given to be accepted, before it counts as not started.
@@ -159,8 +161,9 @@ impl Session {
         self.runtime().inner.redaction.learn(&request.env);
         self.ensure_open().await?;
         let join = joins.then(|| Joining { key: JoinKey::of(&request), background });
+        let ends = self.inner.observers.tell(&request, PROCESS, self.redactor().as_deref()).await;
         let launched = launch::launch(self, &request, join).await?;
-        Ok(Running::new(self.clone(), request, launched, remarks))
+        Ok(Running::new(self.clone(), request, launched, remarks).observed(ends))
     }
 }
 

@@ -48,7 +48,7 @@ impl Vanished<'_> {
             if let Some(dir) = &dir
                 && let (Some(asked), Some(status)) = (dir.request()?, dir.status()?)
             {
-                exit = settle::with_records(exit, asked.record, status.record);
+                exit = settle::with_records(dir, exit, asked.record, status.record)?;
             }
             if let Some(dir) = &dir
                 && let Some(_lease) = dir.try_lease_unsigned()?

@@ -65,6 +65,8 @@ pub struct Keeper {
     charges: BTreeMap<u32, Charge>,
     next: u32,
     owner: Option<u32>,
+    /// The connection that keeps starts away, while the owner is being replaced.
+    sealed: Option<u32>,
     anchor: Option<OwnedFd>,
     anchor_again_at: Option<Duration>,
     owner_gone_at: Option<Duration>,
@@ -113,6 +115,7 @@ impl Keeper {
             charges: BTreeMap::new(),
             next: 0,
             owner: None,
+            sealed: None,
             anchor: None,
             anchor_again_at: None,
             owner_gone_at: None,

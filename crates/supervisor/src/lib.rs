@@ -11,7 +11,6 @@ mod context;
 mod tree;
 mod birth;
 mod capture;
-mod records;
 mod limits;
 mod clients;
 mod watch;

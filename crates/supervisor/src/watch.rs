@@ -20,6 +20,8 @@ use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::frame::{Channel, Stream};
 use outlast_host::inherit;
+use outlast_host::store::moving;
+use outlast_host::store::records::Records;
 use outlast_host::sys::{reap, signals};
 use rustix::process::Signal;
 
@@ -28,7 +30,6 @@ use crate::clients::{CLIENT_TOKENS, Clients};
 use crate::context::{Context, Work, own_mark};
 use crate::limits::{Cage, Sampler};
 use crate::poll::{Interest, Poll, Ready};
-use crate::records::Records;
 use crate::tree::Tree;
 use callers::Caller;
 use orphan::Orphan;
@@ -108,7 +109,9 @@ impl Post {
                     }
                     (FromOwnKeeper::Owner { mark }, _) => self.context.owner = mark,
                     (FromOwnKeeper::Quit, _) => return None,
-                    (FromOwnKeeper::Assign { .. } | FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. }, _) => {}
+                    // The channel was lost on the way, for want of a descriptor: its caller starts again.
+                    (FromOwnKeeper::Assign { .. }, None) => self.tell_keeper(&ToOwnKeeper::Spare, None),
+                    (FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. }, _) => {}
                 }
             }
             self.link.as_ref()?;
@@ -221,6 +224,10 @@ impl Watch<'_> {
             self.turn();
         }
         self.farewell();
+        if let (Some(records), Some(session)) = (&self.records, self.post.context.dir()) {
+            // Records that cannot be moved are found where they are; the next look at the session tries again.
+            let _ = moving::follow_own(session, records.dir.id());
+        }
     }
 
     fn is_over(&self) -> bool {

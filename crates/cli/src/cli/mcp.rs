@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
 use super::context;
@@ -59,15 +60,18 @@ pub async fn mcp(args: McpArgs, config: Config, printer: Printer) -> Answer {
     for ignored in &config.bounds.ignored {
         printer.say(ignored);
     }
-    let library = config.library(true);
+    let mut library = config.library(true);
+    let environment = environment::of_agent(config.environment(), &args.keep_env);
+    library.keeper_environment = Some(environment.clone());
     let listener = match args.http {
         Some(address) => Some(mcp::listen_guarded(address, args.public).await?),
         None => None,
     };
     let mut settings = Settings {
         place: place(&args, &config, listener.as_ref())?,
-        environment: environment::of_agent(config.environment(), &args.keep_env),
+        environment,
         cwd: config.cwd.clone(),
+        open_files: raise_open_files(),
         bounds: config.bounds.clone(),
         longest_call: args.longest_call,
         foreground_only: args.foreground_only,
@@ -94,6 +98,15 @@ fn place(args: &McpArgs, config: &Config, listener: Option<&TcpListener>) -> Res
         }
         None => Place::Host(Surroundings::find(config, args.anchor)?),
     })
+}
+
+/// Takes as many open files as this process may have, for hundreds of calls that wait, and returns how many it had:
+/// that is what its commands get.
+fn raise_open_files() -> Option<u64> {
+    let before = getrlimit(Resource::Nofile);
+    let most = Rlimit { current: before.maximum, ..before };
+    // Where it may not, it works with what it has.
+    setrlimit(Resource::Nofile, most).is_ok().then_some(before.current).flatten()
 }
 
 /// Standard output is the protocol's.

@@ -65,7 +65,7 @@ enum Verb {
 }
 
 /// Verbs and options that are known and shown in no help.
-const HIDDEN: [&str; 4] = ["man", "receipt", "bind", "pty"];
+const HIDDEN: [&str; 3] = ["man", "receipt", "pty"];
 
 /// File descriptors that must be free for a call to be answered.
 const DESCRIPTORS: usize = 16;
@@ -193,8 +193,10 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
         verb => verb,
     };
     let context = Context::new(config, printer, fork_keeper)?;
+    // Only what adds to the records looks whether they are to be kept within their bounds.
+    let adds = matches!(verb, Verb::Run(_) | Verb::Session(_));
     runtime.block_on(async {
-        match verb {
+        let answer = match verb {
             Verb::Run(args) => run::run(args, &context).await,
             Verb::Ps(args) => ps::ps(args, &context).await,
             Verb::Status(args) => status::status(args, &context).await,
@@ -210,8 +212,20 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
             Verb::Completions(_) | Verb::Man(_) | Verb::Mcp(_) | Verb::Hook(_) | Verb::Setup(_) | Verb::Receipt(_) => {
                 unreachable!("answered above, without a runtime")
             }
+        };
+        if adds {
+            keep_within_bounds(&context).await;
         }
+        answer
     })
+}
+
+/// Removes what is beyond the operator's bounds, once in a while, after the answer was given.
+async fn keep_within_bounds(context: &Context) {
+    // The answer stands, whatever comes of this.
+    if let Err(error) = context.runtime.retain_if_due(&context.config.bounds.keep).await {
+        context.printer.say(&format!("what is kept could not be held within its bounds: {error}"));
+    }
 }
 
 #[cfg(test)]
@@ -243,7 +257,7 @@ mod tests {
         for verb in cli.get_subcommands().filter(|verb| !verb.is_hide_set()) {
             text.push_str(&verb.clone().render_help().to_string());
         }
-        for word in ["receipt", "--pty", "bind"] {
+        for word in ["receipt", "--pty"] {
             assert!(!text.contains(word), "{word} is in the help");
         }
     }

@@ -1,18 +1,19 @@
 //! `outlast session`: sessions made, listed, ended and resumed.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use outlast::{Anchor, END_BOUND, Predecessor, Session, SessionOptions};
+use outlast::{Anchor, Bound, END_BOUND, Predecessor, Session, SessionOptions};
 use outlast_core::id::CommandId;
-use outlast_core::names::check_context;
+use outlast_core::names::{check_context, display_line};
 use outlast_core::record::{ClosedRecord, Ownership};
 
 use super::context;
-use super::{Context, NotBuilt, Scope, not_built};
+use super::{Context, Scope};
 use crate::exit::{self, Answer, Failure};
-use crate::view::{ResumeView, SessionView, SessionsView};
+use crate::view::{BoundView, ResumeView, SessionView, SessionsView};
 use crate::words;
 
 /// Starts, lists, shows, ends and resumes sessions
@@ -45,8 +46,9 @@ enum SessionVerb {
     /// Make a session that follows an earlier one, and say what became of that one's commands
     #[command(after_help = "Example:\n  outlast session resume ses_0192f0c1 --anchor $PPID")]
     Resume(ResumeArgs),
-    #[command(hide = true)]
-    Bind(NotBuilt),
+    /// Keep the records of a session beside a transcript, or give it a context
+    #[command(after_help = BIND_EXAMPLES)]
+    Bind(BindArgs),
 }
 
 const START_EXAMPLES: &str = "\
@@ -59,6 +61,14 @@ const END_EXAMPLES: &str = "\
 Examples:
   outlast session end $OUTLAST_SESSION      all of its commands but detached ones
   outlast session end ses_0192f0c1 --detached";
+
+const BIND_EXAMPLES: &str = "\
+Records of commands that are over move into a directory of the session's id in
+DIR, those of others follow at their end. Every id is found all the while.
+
+Examples:
+  outlast session bind $OUTLAST_SESSION ~/transcripts/today
+  outlast session bind $OUTLAST_SESSION --context my-project";
 
 #[derive(Args)]
 struct PlainArgs {
@@ -114,6 +124,21 @@ struct ResumeArgs {
     new: NewArgs,
 }
 
+#[derive(Args)]
+struct BindArgs {
+    /// The session
+    #[arg(value_name = "ID")]
+    id: String,
+    /// The directory that the records are kept in from now on
+    #[arg(value_name = "DIR", required_unless_present = "context")]
+    dir: Option<PathBuf>,
+    /// The conversation or project of a session that was made without one
+    #[arg(long, value_name = "KEY")]
+    context: Option<String>,
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
 /// Does what is asked of sessions.
 pub async fn session(args: SessionArgs, context: &Context) -> Answer {
     match args.verb {
@@ -122,7 +147,7 @@ pub async fn session(args: SessionArgs, context: &Context) -> Answer {
         SessionVerb::Show(args) => show(args, context).await,
         SessionVerb::End(args) => end(&args, context).await,
         SessionVerb::Resume(args) => resume(&args, context).await,
-        SessionVerb::Bind(_) => not_built("session bind"),
+        SessionVerb::Bind(args) => bind(&args, context).await,
     }
 }
 
@@ -225,6 +250,26 @@ async fn resume(args: &ResumeArgs, context: &Context) -> Answer {
     context.printer.print(format!("{}\n", session.id()))?;
     if let Some(line) = words::resumed(&report) {
         context.printer.say(&line);
+    }
+    Ok(exit::DONE)
+}
+
+async fn bind(args: &BindArgs, context: &Context) -> Answer {
+    let session = context.runtime.open_session(&context.session_id(&args.id).await?).await?;
+    if let Some(key) = &args.context {
+        session.give_context(key).await?;
+    }
+    let bound = match &args.dir {
+        Some(dir) => session.bind(&context.config.cwd.join(dir)).await?,
+        None => Bound::default(),
+    };
+    for (id, why) in &bound.left {
+        context.printer.say(&format!("the records of {id} stay where they are: {}", display_line(why)));
+    }
+    if args.plain.json {
+        context.printer.json(&BoundView::of(view(&session).await?, &bound))?;
+    } else {
+        context.printer.print(words::bound(session.id(), &bound, args.dir.is_some()))?;
     }
     Ok(exit::DONE)
 }

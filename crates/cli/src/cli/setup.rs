@@ -7,14 +7,15 @@ use clap::Args;
 use crate::config::Config;
 use crate::exit::{self, Answer, Failure};
 use crate::output::Printer;
-use crate::setup::{self, Host, Parts};
+use crate::setup::{self, Done, Host, Parts};
 
 /// Puts the MCP server, hooks and a few lines for the model into the settings of an agent host
 #[derive(Args)]
 #[command(after_help = "\
 What others have written there stays as it is, order and comments included; the first time a copy
-of the file is kept beside it (.before-outlast). A second run changes nothing. Nothing is approved
-on your behalf: the host goes on to ask before it runs a command, as you have told it.
+of the file is kept beside it (.before-outlast). The same call again changes nothing; one with
+other options takes out what these do not ask for. Nothing is approved on your behalf: the host
+goes on to ask before it runs a command, as you have told it.
 
 Examples:
   outlast setup claude                 the MCP server and hooks, for you in every project
@@ -28,8 +29,8 @@ pub struct SetupArgs {
     /// Write nothing; print what would stand in which file
     #[arg(long)]
     print: bool,
-    /// Take out what setup has put in
-    #[arg(long, conflicts_with_all = ["print", "no_hooks", "redirect", "plugin"])]
+    /// Take out what setup has put in; ends with 4 where something was changed since, and stays
+    #[arg(long, conflicts_with_all = ["print", "no_hooks", "redirect"])]
     undo: bool,
     /// The settings of the project in the working directory, in place of yours
     #[arg(long)]
@@ -56,7 +57,12 @@ pub fn setup(args: SetupArgs, config: &Config, printer: Printer) -> Answer {
         if host != Host::Claude {
             return Err(Failure::Usage("--plugin is for claude".to_owned()));
         }
-        return say(setup::plugin(&config.cwd.join(dir), parts)?, printer);
+        let dir = config.cwd.join(dir);
+        return if args.undo {
+            undone(&setup::unplug(&dir)?, printer)
+        } else {
+            say(&setup::plugin(&dir, parts)?, printer)
+        };
     }
     let place = setup::place(args.project, config)?;
     if args.print {
@@ -64,10 +70,10 @@ pub fn setup(args: SetupArgs, config: &Config, printer: Printer) -> Answer {
         return Ok(exit::DONE);
     }
     if args.undo {
-        return say(setup::undo(host, &place, printer)?, printer);
+        return undone(&setup::undo(host, &place)?, printer);
     }
-    let code = say(setup::put(host, &place, parts, printer)?, printer)?;
-    if let Some(remark) = host.remark(parts.hooks) {
+    let code = say(&setup::put(host, &place, parts, printer)?, printer)?;
+    if let Some(remark) = host.remark(&place, parts) {
         printer.say(remark);
     }
     let path = config.path().unwrap_or_default();
@@ -77,7 +83,19 @@ pub fn setup(args: SetupArgs, config: &Config, printer: Printer) -> Answer {
     Ok(code)
 }
 
-fn say(lines: Vec<String>, printer: Printer) -> Answer {
-    printer.print(lines.iter().map(|line| format!("{line}\n")).collect::<String>())?;
+fn say(done: &Done, printer: Printer) -> Answer {
+    printer.print(done.lines.iter().map(|line| format!("{line}\n")).collect::<String>())?;
     Ok(exit::DONE)
+}
+
+/// Says what was taken out, and fails where something stays.
+fn undone(done: &Done, printer: Printer) -> Answer {
+    let code = say(done, printer)?;
+    if done.left.is_empty() {
+        return Ok(code);
+    }
+    Err(Failure::Refused(format!(
+        "not everything was taken out: {}; what is there was changed since, or is of somebody else: take it out by hand",
+        done.left.join(", ")
+    )))
 }

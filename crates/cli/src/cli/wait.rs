@@ -163,8 +163,8 @@ fn show(report: &WaitReport, single: bool, json: bool, context: &Context) -> Res
         .commands
         .iter()
         .map(|one| {
-            let output = &one.snapshot.output;
-            let text = Tail::of(output.bytes, &output.tail, TEXT_BYTES).text();
+            let (bytes, end) = one.snapshot.shown();
+            let text = Tail::of(bytes, end, TEXT_BYTES).text();
             (words::waited(&one.snapshot, report.waited, one.met), text)
         })
         .collect();

@@ -1,5 +1,7 @@
 //! What a hook host says and hears, whichever it is: the moments of its conversation, and the answers to them.
 
+use std::str::Chars;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -103,14 +105,54 @@ impl Call {
     }
 }
 
-/// What joins, nests or redirects in a shell line.
-const JOINTS: &[char] = &[';', '&', '|', '<', '>', '$', '`', '(', ')', '\n', '\r'];
-
-/// Whether a shell line asks outlast, and nothing else.
+/// Whether a shell line asks outlast, and nothing else: one call, whose words a shell takes as they are, with at most
+/// one file descriptor led into another.
 pub fn asks_outlast(line: &str) -> bool {
     let program = line.split_whitespace().next().unwrap_or_default();
     let name = program.rsplit('/').next().unwrap_or_default();
-    name == "outlast" && !line.contains(JOINTS)
+    name == "outlast" && !program.contains(['\'', '"', '\\']) && is_one_call(line)
+}
+
+/// Whether nothing in a line joins, nests, expands or redirects to a file. What is unclear does.
+fn is_one_call(line: &str) -> bool {
+    let mut rest = line.chars();
+    while let Some(one) = rest.next() {
+        let goes_on = match one {
+            '\'' => rest.any(|one| one == '\''),
+            '"' => skip_quoted(&mut rest),
+            '\\' => rest.next().is_some_and(|one| one != '\n' && one != '\r'),
+            '>' => skip_descriptor(&mut rest),
+            // A comment could hide a quote, and with it where the next line begins.
+            ';' | '&' | '|' | '<' | '$' | '`' | '(' | ')' | '#' | '\n' | '\r' => false,
+            _ => true,
+        };
+        if !goes_on {
+            return false;
+        }
+    }
+    true
+}
+
+/// Goes behind the second of two double quotes, between which a shell still expands.
+fn skip_quoted(rest: &mut Chars<'_>) -> bool {
+    while let Some(one) = rest.next() {
+        match one {
+            '"' => return true,
+            '$' | '`' => return false,
+            '\\' if rest.next().is_none() => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Goes behind `&1`; whatever else follows a `>` may be a file.
+fn skip_descriptor(rest: &mut Chars<'_>) -> bool {
+    let text = rest.as_str();
+    let word = text.split([' ', '\t']).next().unwrap_or_default();
+    let number = word.strip_prefix('&').unwrap_or_default();
+    *rest = text[word.len()..].chars();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -123,7 +165,41 @@ mod tests {
             ("outlast wait w1", true),
             ("  /usr/local/bin/outlast wait --any 'w1' w2", true),
             ("outlast", true),
+            ("outlast wait w1 2>&1", true),
+            ("outlast wait w1 2>&1 --any >&2", true),
+            ("outlast logs w1 --grep 'a|b$'", true),
+            ("outlast logs w1 --grep \"a|b\" --tail 5", true),
+            ("outlast send w1 \"a; b && \\$(c) \\\" \\`\"", true),
+            ("outlast send w1 a\\;b", true),
+            ("outlast send w1 'a\nb'", true),
             ("outlast wait w1; make", false),
+            ("outlast wait w1 2>&1; make", false),
+            ("outlast wait w1 2>&1;make", false),
+            ("outlast wait w1 >&1file", false),
+            ("outlast wait w1 &>file", false),
+            ("outlast wait w1 >&file", false),
+            ("outlast wait w1 2>& file", false),
+            ("outlast logs w1 > file", false),
+            ("outlast logs w1 >>file", false),
+            ("outlast logs w1 >|file", false),
+            ("outlast logs w1 | sh", false),
+            ("outlast send w1 <(make)", false),
+            ("outlast send w1 < file", false),
+            ("outlast send w1 `make`", false),
+            ("outlast send w1 \"`make`\"", false),
+            ("outlast send w1 \"$(make)\"", false),
+            ("outlast send w1 \"\\\\$(make)\"", false),
+            ("outlast send w1 'a' $(make) 'b'", false),
+            ("outlast send w1 $'a\\'b' make", false),
+            ("outlast send w1 'a\\' ; make '", false),
+            ("outlast send w1 \\' ; make '", false),
+            ("outlast send w1 'a", false),
+            ("outlast send w1 \"a", false),
+            ("outlast send w1 \\", false),
+            ("outlast send w1 \\\nmake", false),
+            ("outlast ps # it's\nmake # '", false),
+            ("\"x/outlast\" ps", false),
+            ("outlast & make", false),
             ("outlast wait w1 && make", false),
             ("outlast wait $(make)", false),
             ("outlast wait w1\nmake", false),

@@ -95,8 +95,17 @@ fn read_call() -> Result<Call, Failure> {
     if more > 0 {
         return Err(Failure::Refused(format!("the event on standard input is larger than {MOST_BYTES} bytes")));
     }
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Failure::Refused(format!("the event on standard input is not understood: {error}")))
+    let unclear = |reason: String| Failure::Refused(format!("the event on standard input is not understood: {reason}"));
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(unclear("it is no JSON object".to_owned()));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(&bytes);
+    let call =
+        serde_path_to_error::deserialize(&mut reader).map_err(|error| match error.path().to_string().as_str() {
+            "." => unclear(error.inner().to_string()),
+            field => unclear(format!("{field}: {}", error.inner())),
+        })?;
+    reader.end().map(|()| call).map_err(|error| unclear(error.to_string()))
 }
 
 async fn tell(form: &Form, event: &str, moment: Moment, runtime: &Runtime, config: &Config) -> Result<(), Failure> {

@@ -207,6 +207,17 @@ pub fn ids(one: Option<String>, many: Vec<String>) -> Vec<String> {
     all
 }
 
+/// The most ids that one call takes.
+const MOST_IDS: usize = 100;
+
+/// Refuses a call that names more commands than a session may run.
+pub fn check_ids(tool: &str, ids: &[String]) -> Result<(), String> {
+    if ids.len() <= MOST_IDS {
+        return Ok(());
+    }
+    Err(format!("`{tool}` was called wrongly: argument `ids` has {} ids, and one call takes {MOST_IDS}", ids.len()))
+}
+
 /// Reads the arguments of a call. The error names the argument, for the model to mend its call.
 pub fn read<T: DeserializeOwned>(tool: &str, given: Option<JsonObject>) -> Result<T, String> {
     let value = serde_json::Value::Object(given.unwrap_or_default());

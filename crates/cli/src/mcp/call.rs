@@ -17,7 +17,6 @@ use super::client;
 use super::delivery::{Delivery, Receipt};
 use super::inbox::Notices;
 use super::settings::Settings;
-use crate::exit::Failure;
 
 /// How often a call that waits says so, to a client that listens.
 const EVERY: Duration = Duration::from_secs(5);
@@ -76,11 +75,16 @@ impl Call {
     }
 
     /// Counts the end of a command as told by this reply once that went out. The line says so where it was told before.
-    pub async fn tells(&self, command: &Command, snapshot: &Snapshot, via: Via) -> Result<Option<String>, Failure> {
+    pub async fn tells(&self, command: &Command, snapshot: &Snapshot, via: Via) -> Option<String> {
         if snapshot.phase != Phase::Ended {
-            return Ok(None);
+            return None;
         }
-        Ok(match command.session().claim(&self.consumer, command.id()).await? {
+        let claim = match command.session().claim(&self.consumer, command.id()).await {
+            Ok(claim) => claim,
+            // The end itself is known, and is not held back for this.
+            Err(error) => Claim::Unrecorded { reason: error.to_string() },
+        };
+        match claim {
             Claim::Ours(guard) => {
                 let again = guard.completion().redelivered;
                 self.delivery.add(Receipt::Completion(guard, via));
@@ -92,7 +96,7 @@ impl Call {
             Claim::Unrecorded { reason } => {
                 Some(format!("that its end is told here cannot be recorded: {}", display_line(&reason)))
             }
-        })
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast::{Claim, Command, Session, Snapshot, Until, Via, WaitEnd, WaitOptions};
 use outlast_core::id::{CommandId, SessionId};
-use outlast_core::names::{PROCESS_CHARACTERS, quoted, shorten};
+use outlast_core::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
 use outlast_core::push::{Push, Reach};
 use outlast_core::units::{format_duration, format_elapsed};
 
@@ -100,6 +100,11 @@ pub async fn lines(call: &Call) -> Result<String, Failure> {
         lines.push(format!("[outlast] ended as well: {}", names.join(", ")));
     }
     Ok(lines.into_iter().map(|line| line + "\n").collect())
+}
+
+/// Said in the place of news that cannot be looked at.
+pub fn untold(reason: &str) -> String {
+    format!("[outlast] what is news cannot be told now: {}\n", display_line(reason))
 }
 
 /// Whether it falls to this reply to tell this end.

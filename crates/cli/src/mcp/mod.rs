@@ -22,6 +22,7 @@ mod stop;
 mod send;
 mod task;
 mod server;
+mod lines;
 mod wire;
 mod stdio;
 mod http;

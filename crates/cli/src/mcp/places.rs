@@ -2,7 +2,7 @@
 //! clients start servers only to ask what they can do.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use outlast::{Error, Runtime, Session};
 use outlast_core::id::SessionId;
@@ -57,7 +57,7 @@ impl Origin {
 #[derive(Clone)]
 pub struct Desk {
     library: outlast::Config,
-    open: Arc<OnceLock<Runtime>>,
+    open: Arc<StdMutex<Option<Runtime>>>,
 }
 
 impl Desk {
@@ -68,12 +68,15 @@ impl Desk {
 
     /// The open state directory.
     pub fn runtime(&self) -> outlast::Result<Runtime> {
-        if let Some(runtime) = self.open.get() {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that could not be used is looked at anew by the next call, and so is one that somebody has removed.
+        let found = open.as_ref().filter(|runtime| runtime.records().is_ok() && runtime.is_in_place());
+        if let Some(runtime) = found {
             return Ok(runtime.clone());
         }
         let fresh = Runtime::open(self.library.clone())?;
-        // One that could not be used is looked at anew by the next call.
-        Ok(if fresh.records().is_ok() { self.open.get_or_init(|| fresh).clone() } else { fresh })
+        *open = Some(fresh.clone());
+        Ok(fresh)
     }
 }
 
@@ -100,7 +103,9 @@ impl Places {
         };
         // Held over the opening, so that two first calls open one session.
         let mut open = self.open.lock().await;
-        if let Some(session) = open.get(&named) {
+        let runtime = self.desk.runtime()?;
+        let kept = open.get(&named).filter(|session| session.runtime().is(&runtime));
+        if let Some(session) = kept {
             match session.ensure_open().await {
                 Ok(()) => return Ok(session.clone()),
                 // Somebody ended it: the next call begins another one, if it named none.
@@ -109,15 +114,14 @@ impl Places {
             }
         }
         open.remove(&named);
-        let session = self.open(named, origin).await?;
+        let session = self.open(&runtime, named, origin).await?;
         open.insert(named, session.clone());
         drop(open);
         self.take_over_later(named, &session);
         Ok(session)
     }
 
-    async fn open(&self, named: Option<SessionId>, origin: &Origin) -> outlast::Result<Session> {
-        let runtime = self.desk.runtime()?;
+    async fn open(&self, runtime: &Runtime, named: Option<SessionId>, origin: &Origin) -> outlast::Result<Session> {
         match (named, &self.place) {
             (Some(id), _) => runtime.own_if_free(&id).await,
             (None, Place::Host(around)) => {

@@ -39,13 +39,13 @@ pub async fn read(call: &Call, arguments: ReadArguments) -> Result<Answer, Failu
         (command.session().id() != call.session.id()).then(|| "it belongs to an earlier session".to_owned());
     let (shown, output, note) = if !chosen && most <= snapshot.output.tail.len().max(OUTPUT_BYTES) && !raw {
         let tail = Tail::of(snapshot.output.bytes, &snapshot.output.tail, most);
-        (tail.bytes.len() as u64, tail.text(), String::new())
+        (Some(tail.bytes.len() as u64), tail.text(), String::new())
     } else {
         let part = Part::read(&command, &arguments, grep.as_ref(), most).await?;
-        (part.shown, part.text(raw), part.note(snapshot.output.bytes))
+        (None, part.text(raw), part.note(snapshot.output.bytes))
     };
     let mut text = words::status_head(&snapshot, elsewhere.as_deref(), shown, Reader::Tools);
-    if let Some(line) = call.tells(&command, &snapshot, Via::Read).await? {
+    if let Some(line) = call.tells(&command, &snapshot, Via::Read).await {
         text.push_str(&format!("{line}\n"));
     }
     text.push_str(&note);
@@ -64,8 +64,6 @@ struct Part {
     bytes: Vec<u8>,
     /// Offset of the first byte that was looked at, and of the first behind the last.
     range: (u64, u64),
-    /// Bytes of output that are shown.
-    shown: u64,
     /// Lines that match, and whether all of them are shown; none without a filter.
     matches: Option<(usize, bool)>,
     problem: Option<String>,
@@ -107,8 +105,7 @@ impl Part {
             (false, None) => (last.saturating_sub(bytes.len() as u64).max(first), last),
             _ => (first, last),
         };
-        let shown = bytes.len() as u64;
-        Ok(Part { bytes, range, shown, matches, problem: reading.problem().map(display_line) })
+        Ok(Part { bytes, range, matches, problem: reading.problem().map(display_line) })
     }
 
     fn text(&self, raw: bool) -> String {

@@ -10,6 +10,9 @@ use crate::exit::Failure;
 /// known client passes on whole.
 pub const OUTPUT_BYTES: usize = 7168;
 
+/// The longest text of an error, in bytes.
+const ERROR_BYTES: usize = 2000;
+
 /// Said in the place of an output that is empty.
 const NO_OUTPUT: &str = "(no output)\n";
 
@@ -46,7 +49,13 @@ impl Reply {
 
     /// What could not be done, and why.
     pub fn error(text: impl Into<String>) -> Reply {
-        Reply { text: text.into(), is_error: true, ..Reply::default() }
+        let mut text = text.into();
+        // What was asked for may stand in it, whatever its length.
+        if text.len() > ERROR_BYTES {
+            text.truncate(text.floor_char_boundary(ERROR_BYTES));
+            text.push_str("…\n");
+        }
+        Reply { text, is_error: true, ..Reply::default() }
     }
 
     /// Adds an object for programs.
@@ -102,6 +111,9 @@ pub fn failure_text(failure: &Failure) -> String {
         Failure::Runtime(outlast::Error::Unknown { given, .. }) => {
             let shown = outlast_core::names::shorten(given, 48);
             format!("unknown id: {shown}; the tool `list` with all=true shows the commands of this session")
+        }
+        Failure::Runtime(outlast::Error::OthersWait { id, others }) => {
+            format!("{others} others wait for {id}, so it was not stopped; `force` stops it for all of them")
         }
         Failure::Runtime(_) | Failure::System(..) => failure.message().unwrap_or_else(|| "it failed".to_owned()),
     }

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::pin::pin;
 use std::time::Duration;
 
-use outlast::{Demotion, Finished, Outcome, RunEvent, RunRequest, Running, Snapshot};
+use outlast::{Demotion, Finished, Outcome, RunEvent, RunRequest, Running, Snapshot, Via};
 use outlast_core::ending::End;
 use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
 use outlast_core::notice::{self, Prospects};
-use outlast_core::request::{Lifetime, Limits, LogCap, Stdin, parse_lifetime};
+use outlast_core::request::{Delivery, Lifetime, Limits, LogCap, Stdin, parse_lifetime};
 use outlast_core::text::excerpt::excerpt_text;
 use outlast_core::units::format_elapsed;
 use outlast_core::wire::DemotedBy;
@@ -27,6 +27,9 @@ use crate::words::{self, Reader};
 
 /// How long a start that was given up is given to be accepted, before it counts as not started.
 const ACCEPT_BOUND: Duration = Duration::from_millis(250);
+
+/// The longest label, in characters.
+const LABEL: usize = 200;
 
 /// Said where no second process was started.
 const JOINED: &str = "The same command was running already: this is that one (`unique` starts another).\n";
@@ -52,7 +55,10 @@ pub async fn run(call: &Call, arguments: RunArguments) -> Result<Answer, Failure
         }
     };
     match outcome {
-        Outcome::Finished(finished) => ended(&finished),
+        Outcome::Finished(finished) => {
+            let told = told(call, &finished).await;
+            ended(&finished, told)
+        }
         Outcome::Demoted(demotion) => demoted(call, &demotion, quiet).await,
     }
 }
@@ -135,6 +141,9 @@ fn request(
     if arguments.command.trim().is_empty() {
         return Err(usage("argument `command` is empty: give a shell line".to_owned()));
     }
+    if arguments.label.as_ref().is_some_and(|label| label.chars().count() > LABEL) {
+        return Err(usage(format!("argument `label` is longer than {LABEL} characters: a few words name a command")));
+    }
     let cwd = match arguments.cwd.as_deref() {
         Some("") => return Err(usage("argument `cwd` is empty".to_owned())),
         Some(dir) => settings.cwd.join(dir),
@@ -167,6 +176,7 @@ fn request(
     }
     // What the reply cuts must not be out of reach: more output than it shows makes records.
     request.hold = OUTPUT_BYTES as u64;
+    request.open_files = settings.open_files;
     request.follow = has_progress;
     Ok(request)
 }
@@ -186,8 +196,28 @@ fn entries(given: Vec<String>) -> Result<Vec<(OsString, OsString)>, String> {
     entries.collect()
 }
 
+/// A command that somebody else moved to the background while this caller waited for its end has a completion, which
+/// this reply tells.
+async fn told(call: &Call, finished: &Finished) -> Option<String> {
+    if !finished.exit.demoted {
+        return None;
+    }
+    let found = async {
+        let Some(command) = call.session.get(&finished.exit.id).await? else { return Ok(None) };
+        let snapshot = command.brief().await?;
+        Ok::<_, outlast::Error>(Some((command, snapshot)))
+    };
+    match found.await {
+        Ok(Some((command, snapshot))) => call.tells(&command, &snapshot, Via::Wait).await,
+        Ok(None) => None,
+        Err(error) => {
+            Some(format!("that its end is told here cannot be recorded: {}", display_line(&error.to_string())))
+        }
+    }
+}
+
 /// The reply that tells an end in the foreground.
-fn ended(finished: &Finished) -> Result<Answer, Failure> {
+fn ended(finished: &Finished, told: Option<String>) -> Result<Answer, Failure> {
     let exit = &finished.exit;
     let lines = words::ended_inline(finished, None, Reader::Tools);
     if matches!(exit.end, End::SpawnFailed { .. }) {
@@ -198,6 +228,7 @@ fn ended(finished: &Finished) -> Result<Answer, Failure> {
     if finished.joined {
         text.push_str(JOINED);
     }
+    text.extend(told.map(|line| line + "\n"));
     for line in &lines {
         text.push_str(&format!("{}\n", display_line(line)));
     }
@@ -242,7 +273,10 @@ fn remarks(remarks: &[String]) -> String {
 
 /// The reply of a demotion or a background start.
 async fn demoted(call: &Call, demotion: &Demotion, quiet: Option<Duration>) -> Result<Answer, Failure> {
-    let snapshot = demotion.command.snapshot().await?;
+    let snapshot = match demotion.command.snapshot().await {
+        Ok(snapshot) => snapshot,
+        Err(error) => return Ok(unseen(demotion, &error).into()),
+    };
     if let Some(quiet) = quiet {
         let name = words::short_name(&snapshot);
         call.notices.when_quiet(demotion.command.clone(), name, call.consumer.clone(), quiet);
@@ -260,6 +294,13 @@ async fn demoted(call: &Call, demotion: &Demotion, quiet: Option<Duration>) -> R
     text.push_str(&remarks(&demotion.remarks));
     // What it has printed so far is for `read`: this text depends on nothing that the command does.
     Ok(Reply::text(text).with(META_COMMAND, &CommandView::demoted(demotion, &snapshot))?.into())
+}
+
+/// The reply of a demotion whose records cannot be looked at: the command runs, and its id is what counts.
+fn unseen(demotion: &Demotion, error: &outlast::Error) -> Reply {
+    let prospects = Prospects { tools: true, push: REACH.push(Delivery::default()), detached: false };
+    let text = notice::demotion(*demotion.command.id(), prospects);
+    Reply::text(format!("{text}\nIts records cannot be looked at now: {}\n", display_line(&error.to_string())))
 }
 
 fn demotion_text(demotion: &Demotion, snapshot: &Snapshot) -> String {

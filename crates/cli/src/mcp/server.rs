@@ -8,8 +8,9 @@ use outlast::Runtime;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, GetTaskParams, GetTaskResult, Implementation,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, ErrorCode, GetTaskParams,
+    GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities,
+    ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
 
@@ -23,6 +24,9 @@ use super::settings::Settings;
 use super::tools::{self, Name};
 use super::{list, read, run, send, stop, task, wait};
 use crate::exit::Failure;
+
+/// Methods that take params.
+const SERVED: [&str; 5] = ["tools/call", "tools/list", "tasks/get", "tasks/update", "tasks/cancel"];
 
 /// The MCP server. Clones are the same.
 #[derive(Clone)]
@@ -76,6 +80,9 @@ impl Server {
             Name::Stop => stop::stop(&call, read_arguments(name, given)?).await,
             Name::Send => send::send(&call, read_arguments(name, given)?).await,
         };
+        if name == Name::Run {
+            keep_within_bounds(&call);
+        }
         let mut reply = match answer {
             Ok(Answer::Reply(reply)) => reply,
             Ok(other) => return Ok(other),
@@ -85,7 +92,11 @@ impl Server {
             reply.text.push('\n');
         }
         if call.session.has_records() {
-            reply.text.push_str(&inbox::lines(&call).await?);
+            // The reply is worth more than the news behind it, which stay to be told.
+            reply.text.push_str(&match inbox::lines(&call).await {
+                Ok(lines) => lines,
+                Err(failure) => inbox::untold(&failure_text(&failure)),
+            });
         }
         // A client that has given up meanwhile is answered nothing, and told of nothing.
         Ok(if context.ct.is_cancelled() { Answer::Cancelled } else { reply.into() })
@@ -111,6 +122,15 @@ impl Server {
             departures: self.departures.clone(),
         })
     }
+}
+
+/// Removes what is beyond the operator's bounds, once in a while, and lets no call wait for it.
+fn keep_within_bounds(call: &Call) {
+    let (runtime, keep) = (call.session.runtime().clone(), call.settings.bounds.keep);
+    tokio::spawn(async move {
+        // Nobody has asked for it; `outlast gc` does the same and says what stands in its way.
+        let _unsaid = runtime.retain_if_due(&keep).await;
+    });
 }
 
 fn read_arguments<T: serde::de::DeserializeOwned>(
@@ -186,6 +206,18 @@ impl ServerHandler for Server {
             }
         })
         .await
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // A method that is served, and that did not read as what it should be.
+        if SERVED.contains(&request.method.as_str()) {
+            return Err(ErrorData::invalid_params(format!("the params of {} are malformed", request.method), None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }
 
     async fn get_task(

@@ -38,6 +38,8 @@ pub struct Settings {
     pub environment: Vec<(OsString, OsString)>,
     /// The working directory of a command that names none.
     pub cwd: PathBuf,
+    /// The soft limit of open files that commands get; none where this process has not raised its own.
+    pub open_files: Option<u64>,
     /// The operator's bounds.
     pub bounds: Bounds,
     /// The longest call that the client allows, where the operator knows better than the table.
@@ -61,6 +63,7 @@ impl Settings {
             place: Place::Own { context: context.to_owned() },
             environment,
             cwd,
+            open_files: None,
             bounds: Bounds::default(),
             longest_call: None,
             foreground_only: false,

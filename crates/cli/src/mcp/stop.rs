@@ -5,7 +5,7 @@ use outlast::{Command, StopOptions, StopOutcome, Via};
 use outlast_core::names::{display_line, shorten};
 use outlast_core::record::Survivor;
 
-use super::arguments::{StopArguments, ids};
+use super::arguments::{StopArguments, check_ids, ids};
 use super::call::Call;
 use super::reply::{Answer, META_COMMAND, META_LIST, Reply, failure_text};
 use crate::exit::Failure;
@@ -15,6 +15,7 @@ use crate::words;
 /// Stops.
 pub async fn stop(call: &Call, arguments: StopArguments) -> Result<Answer, Failure> {
     let ids = ids(arguments.id, arguments.ids);
+    check_ids("stop", &ids).map_err(Failure::Usage)?;
     if ids.iter().all(|id| id.trim().is_empty()) {
         return Err(Failure::Usage("`stop` was called wrongly: give `id` or `ids`; `list` shows what runs".to_owned()));
     }
@@ -46,7 +47,7 @@ pub async fn stop(call: &Call, arguments: StopArguments) -> Result<Answer, Failu
             Ok(outcome) => {
                 text.push_str(&words::stopped(&outcome, "TERM", None));
                 text.extend(outcome.note.as_deref().map(|note| format!("{}\n", display_line(note))));
-                if let Some(line) = call.tells(command, &outcome.snapshot, Via::Stop).await? {
+                if let Some(line) = call.tells(command, &outcome.snapshot, Via::Stop).await {
                     text.push_str(&format!("{line}\n"));
                 }
                 views.push(view(&outcome));

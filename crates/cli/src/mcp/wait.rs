@@ -9,7 +9,7 @@ use outlast_core::record::Phase;
 use outlast_core::text::excerpt::Tail;
 use outlast_core::units::format_duration;
 
-use super::arguments::{Time, WaitArguments, ids, until};
+use super::arguments::{Time, WaitArguments, check_ids, ids, until};
 use super::call::{Call, ticks};
 use super::client::LONGEST_WAIT;
 use super::reply::{Answer, META_COMMAND, META_LIST, OUTPUT_BYTES, Reply, fenced, last_part};
@@ -30,7 +30,9 @@ pub async fn wait(call: &Call, arguments: WaitArguments) -> Result<Answer, Failu
         let text = "`wait` was called wrongly: argument `timeout`: the shortest wait is 1s; `read` looks at once";
         return Err(Failure::Usage(text.to_owned()));
     }
-    let (commands, unknown) = find(call, ids(arguments.id, arguments.ids)).await?;
+    let ids = ids(arguments.id, arguments.ids);
+    check_ids("wait", &ids).map_err(Failure::Usage)?;
+    let (commands, unknown) = find(call, ids).await?;
     if commands.is_empty() && !unknown.is_empty() {
         return Ok(Reply::error(unknown.concat()).into());
     }
@@ -102,7 +104,7 @@ async fn told(call: &Call, report: &WaitReport) -> Result<String, Failure> {
         let snapshot = &one.snapshot;
         let mut phase = words::waited(snapshot, report.waited, one.met);
         let command = call.session.command_to_read(&snapshot.id.to_string()).await?;
-        if let Some(line) = call.tells(&command, snapshot, Via::Wait).await? {
+        if let Some(line) = call.tells(&command, snapshot, Via::Wait).await {
             phase.push_str(&format!("\n{line}"));
         }
         texts.push((phase, output(snapshot, room)?));
@@ -121,7 +123,8 @@ async fn told(call: &Call, report: &WaitReport) -> Result<String, Failure> {
 
 /// The end of its output in a fence, with the code in front of it where that is not 0.
 fn output(snapshot: &Snapshot, room: usize) -> Result<String, Failure> {
-    let tail = Tail::of(snapshot.output.bytes, &snapshot.output.tail, room);
+    let (bytes, end) = snapshot.shown();
+    let tail = Tail::of(bytes, end, room);
     let mut text = String::new();
     if snapshot.phase == Phase::Ended {
         text.push_str(&snapshot.exit_code.and_then(notice::exit_line).unwrap_or_default());
@@ -130,7 +133,7 @@ fn output(snapshot: &Snapshot, room: usize) -> Result<String, Failure> {
         return Ok(text);
     }
     if tail.truncated {
-        text.push_str(&format!("output: {} bytes, the last {} shown\n", snapshot.output.bytes, tail.bytes.len()));
+        text.push_str(&format!("output: {bytes} bytes, the last {} shown\n", tail.bytes.len()));
     }
     text.push_str(&fenced(last_part(&tail.text(), 2 * room))?);
     Ok(text)

@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::model::{ClientNotification, GetExtensions, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use tokio_util::sync::CancellationToken;
 
 use super::delivery::Delivery;
+use super::lines;
 
 /// Says what could not be recorded of what a reply told.
 pub type Say = fn(&str);
@@ -17,12 +19,14 @@ pub struct Wire<T> {
     inner: T,
     open: Arc<Mutex<HashMap<RequestId, Delivery>>>,
     say: Say,
+    /// Fired when the client has closed its end.
+    ended: CancellationToken,
 }
 
 impl<T> Wire<T> {
     /// Over this transport.
-    pub fn over(inner: T, say: Say) -> Wire<T> {
-        Wire { inner, open: Arc::default(), say }
+    pub fn over(inner: T, say: Say, ended: CancellationToken) -> Wire<T> {
+        Wire { inner, open: Arc::default(), say, ended }
     }
 }
 
@@ -58,10 +62,40 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Wire<T> {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        let mut message = self.inner.receive().await?;
+        let message = loop {
+            let Some(message) = self.inner.receive().await else {
+                self.ended.cancel();
+                return None;
+            };
+            match self.take(message) {
+                Ok(message) => break message,
+                // Its answer could not be told from that of the other one.
+                Err(id) => {
+                    let refused = self.inner.send(lines::in_use(id));
+                    tokio::spawn(async move {
+                        // A client that is gone is heard of elsewhere.
+                        let _ = refused.await;
+                    });
+                }
+            }
+        };
+        Some(message)
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
+    }
+}
+
+impl<T> Wire<T> {
+    /// Gives a request its delivery; an error for one whose id is in use.
+    fn take(&self, mut message: RxJsonRpcMessage<RoleServer>) -> Result<RxJsonRpcMessage<RoleServer>, RequestId> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut message {
             JsonRpcMessage::Request(request) => {
+                if open.contains_key(&request.id) {
+                    return Err(request.id.clone());
+                }
                 let delivery = Delivery::default();
                 request.request.extensions_mut().insert(delivery.clone());
                 open.insert(request.id.clone(), delivery);
@@ -77,10 +111,6 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Wire<T> {
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
         drop(open);
-        Some(message)
-    }
-
-    async fn close(&mut self) -> Result<(), Self::Error> {
-        self.inner.close().await
+        Ok(message)
     }
 }

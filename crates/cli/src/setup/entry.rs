@@ -35,21 +35,40 @@ impl Entry {
 pub struct Edited {
     /// The whole new text.
     pub text: String,
-    /// The places that were changed.
-    pub changed: Vec<String>,
-    /// What was found there that is not ours, and left alone: one sentence each.
+    /// The places where something was added.
+    pub added: Vec<String>,
+    /// The places where something was taken out.
+    pub removed: Vec<String>,
+    /// The places that hold something else than ours, which was left alone.
     pub left: Vec<String>,
 }
 
 impl Edited {
-    /// Notes a value of somebody else at one of our places.
-    pub fn leave(&mut self, entry: &Entry) {
-        self.left.push(format!("{} holds something else than setup writes; it is left as it is", entry.place()));
+    /// Whether the text is another one.
+    pub fn is_changed(&self) -> bool {
+        !self.added.is_empty() || !self.removed.is_empty()
     }
 }
 
-/// How an element of a list relates to ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// What to say of it, one line a file.
+    pub lines: Vec<String>,
+    /// The places that hold something else than setup writes, and were left alone.
+    pub left: Vec<String>,
+}
+
+/// Whether a value has all of ours. A person may have added to it, as the host's documentation says how.
+pub fn holds(found: &Value, ours: &Value) -> bool {
+    match (found, ours) {
+        (Value::Object(found), Value::Object(ours)) => ours.iter().all(|(name, value)| found.get(name) == Some(value)),
+        (found, ours) => found == ours,
+    }
+}
+
+/// How an element of a list relates to ours, the closest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Match {
     /// It is ours.
     Same,
@@ -60,6 +79,11 @@ pub enum Match {
 }
 
 impl Match {
+    /// The closest of the elements to ours.
+    pub fn any(list: impl IntoIterator<Item = Value>, ours: &Value) -> Match {
+        list.into_iter().map(|found| Match::of(&found, ours)).min().unwrap_or(Match::Other)
+    }
+
     /// Compares an element with ours.
     pub fn of(found: &Value, ours: &Value) -> Match {
         if found == ours {

@@ -76,8 +76,8 @@ pub enum Content {
     Json(Vec<Entry>),
     /// Entries among those of others, in TOML.
     Toml(Vec<Entry>),
-    /// A block of lines for the model.
-    Lines,
+    /// A block of lines for the model of this host.
+    Lines(&'static str),
     /// All of it.
     Whole(String),
 }
@@ -112,11 +112,28 @@ impl Host {
     }
 
     /// What a person should know or do afterwards.
-    pub fn remark(self, hooks: bool) -> Option<&'static str> {
+    pub fn remark(self, place: &Place, parts: Parts) -> Option<&'static str> {
         match self {
-            Host::Codex if hooks => Some("Codex runs new hooks only once they are trusted there: open /hooks in it"),
+            Host::Cursor if matches!(place, Place::User { .. }) => Some(
+                "Cursor reads lines for the model from projects and from its own settings alone: give --project, or put \
+                 what `outlast setup cursor --project --print` shows into its user rules",
+            ),
+            Host::Codex if parts.hooks => {
+                Some("Codex runs new hooks only once they are trusted there: open /hooks in it")
+            }
             Host::Claude | Host::Codex | Host::Opencode | Host::Gemini | Host::Qwen | Host::Cursor | Host::Pi => None,
         }
+    }
+
+    /// Every file that can ever have been given something, with all that it can have been given.
+    pub fn ever(self, place: &Place) -> Vec<Ours> {
+        let mut files = self.files(place, Parts::ALL);
+        for path in self.lines_files(place) {
+            if files.iter().all(|file| file.path != path) {
+                files.push(Ours { path, content: Content::Lines(self.word()) });
+            }
+        }
+        files
     }
 
     /// The files that are ours, in whole or in part.
@@ -143,7 +160,7 @@ impl Host {
                 files.push(at(dir.join("outlast-redirect.js"), Content::Whole(opencode::redirect())));
             }
         }
-        files.extend(self.lines_file(place).map(|path| at(path, Content::Lines)));
+        files.extend(self.lines_file(place).map(|path| at(path, Content::Lines(self.word()))));
         files.retain(|file| !matches!(&file.content, Content::Json(entries) if entries.is_empty()));
         files
     }
@@ -178,9 +195,12 @@ impl Host {
     /// The hooks of a host that runs programs as hooks.
     pub fn hooks(self, parts: Parts) -> Vec<Entry> {
         let (events, before, shell): (&[&str], _, _) = match self {
-            Host::Claude | Host::Codex => {
-                (&["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"], "PreToolUse", "Bash")
-            }
+            Host::Claude => (
+                &["SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop"],
+                "PreToolUse",
+                "Bash",
+            ),
+            Host::Codex => (&["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"], "PreToolUse", "Bash"),
             Host::Gemini => {
                 (&["SessionStart", "BeforeAgent", "AfterTool", "AfterAgent"], "BeforeTool", "run_shell_command")
             }
@@ -241,16 +261,31 @@ impl Host {
         }
     }
 
-    /// The file with instructions that the host is known to read.
+    /// The file with instructions that the host reads now.
     fn lines_file(self, place: &Place) -> Option<PathBuf> {
+        let mut files = self.lines_files(place);
+        let last = files.pop()?;
+        Some(files.into_iter().find(|file| file.exists()).unwrap_or(last))
+    }
+
+    /// The files with instructions of which the host reads the first that is there; the last is made if none is.
+    fn lines_files(self, place: &Place) -> Vec<PathBuf> {
         match (place, self) {
-            (Place::User { home, claude, .. }, Host::Claude) => Some(claude_home(home, claude).join("CLAUDE.md")),
-            (Place::User { home, codex, .. }, Host::Codex) => Some(codex_home(home, codex).join("AGENTS.md")),
-            (Place::User { home, xdg, .. }, Host::Opencode) => Some(xdg_home(home, xdg).join("opencode/AGENTS.md")),
-            (Place::User { home, .. }, Host::Gemini) => Some(home.join(".gemini/GEMINI.md")),
-            (Place::User { .. }, Host::Qwen | Host::Cursor | Host::Pi) => None,
-            (Place::Project(dir), Host::Gemini) => Some(dir.join("GEMINI.md")),
-            (Place::Project(dir), _) => Some(dir.join("AGENTS.md")),
+            (Place::User { home, claude, .. }, Host::Claude) => vec![claude_home(home, claude).join("CLAUDE.md")],
+            (Place::User { home, codex, .. }, Host::Codex) => vec![codex_home(home, codex).join("AGENTS.md")],
+            (Place::User { home, xdg, .. }, Host::Opencode) => vec![xdg_home(home, xdg).join("opencode/AGENTS.md")],
+            (Place::User { home, .. }, Host::Gemini) => vec![home.join(".gemini/GEMINI.md")],
+            (Place::User { home, .. }, Host::Qwen) => vec![home.join(".qwen/QWEN.md")],
+            (Place::User { home, .. }, Host::Pi) => vec![home.join(".pi/agent/AGENTS.md")],
+            (Place::User { .. }, Host::Cursor) => Vec::new(),
+            // It reads AGENTS.md only where the project has no file of its own kind.
+            (Place::Project(dir), Host::Claude) => {
+                ["CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md"].map(|name| dir.join(name)).into()
+            }
+            (Place::Project(dir), Host::Gemini) => vec![dir.join("GEMINI.md")],
+            (Place::Project(dir), Host::Codex | Host::Opencode | Host::Qwen | Host::Cursor | Host::Pi) => {
+                vec![dir.join("AGENTS.md")]
+            }
         }
     }
 }

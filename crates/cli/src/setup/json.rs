@@ -1,10 +1,12 @@
 //! Settings in JSON: changed in their text, so that order, spacing and comments stay as they were.
 
-use jsonc_parser::ParseOptions;
+use jsonc_parser::ast;
+use jsonc_parser::common::Ranged;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
-use super::entry::{Edited, Entry, Match};
+use super::entry::{Edited, Entry, Match, holds};
 
 /// JSON with comments and trailing commas, which some hosts take; what else is loose is an error.
 const STRICT: ParseOptions = ParseOptions {
@@ -23,6 +25,7 @@ const STRICT: ParseOptions = ParseOptions {
 /// Puts the entries into a text. The error says where the text is not understood.
 pub fn put(text: &str, entries: &[Entry]) -> Result<Edited, String> {
     let (root, object) = parse(text)?;
+    entries.iter().try_for_each(|entry| once(text, entry))?;
     let mut edited = Edited::default();
     for entry in entries {
         match entry {
@@ -32,10 +35,10 @@ pub fn put(text: &str, entries: &[Entry]) -> Result<Edited, String> {
                 match parent.get(name) {
                     None => {
                         parent.append(name, input(value));
-                        edited.changed.push(entry.place());
+                        edited.added.push(entry.place());
                     }
-                    Some(found) if found.to_serde_value().as_ref() == Some(value) => {}
-                    Some(_) => edited.leave(entry),
+                    Some(found) if found.to_serde_value().is_some_and(|found| holds(&found, value)) => {}
+                    Some(_) => edited.left.push(entry.place()),
                 }
             }
             Entry::Element { path, value } => {
@@ -44,9 +47,13 @@ pub fn put(text: &str, entries: &[Entry]) -> Result<Edited, String> {
                 let list =
                     parent.array_value_or_create(name).ok_or_else(|| format!("`{}` is no list", entry.place()))?;
                 let found = list.elements().into_iter().filter_map(|one| one.to_serde_value());
-                if !found.into_iter().any(|one| Match::of(&one, value) != Match::Other) {
-                    list.append(input(value));
-                    edited.changed.push(entry.place());
+                match Match::any(found, value) {
+                    Match::Same => {}
+                    Match::Changed => edited.left.push(entry.place()),
+                    Match::Other => {
+                        list.append(input(value));
+                        edited.added.push(entry.place());
+                    }
                 }
             }
         }
@@ -58,6 +65,7 @@ pub fn put(text: &str, entries: &[Entry]) -> Result<Edited, String> {
 /// Takes the entries out of a text, and what is empty then on the way to them.
 pub fn take(text: &str, entries: &[Entry]) -> Result<Edited, String> {
     let (root, object) = parse(text)?;
+    entries.iter().try_for_each(|entry| once(text, entry))?;
     let mut edited = Edited::default();
     for entry in entries {
         match entry {
@@ -67,9 +75,9 @@ pub fn take(text: &str, entries: &[Entry]) -> Result<Edited, String> {
                 match parent.get(name) {
                     Some(found) if found.to_serde_value().as_ref() == Some(value) => {
                         found.remove();
-                        edited.changed.push(entry.place());
+                        edited.removed.push(entry.place());
                     }
-                    Some(_) => edited.leave(entry),
+                    Some(_) => edited.left.push(entry.place()),
                     None => continue,
                 }
                 prune(&object, parents);
@@ -84,9 +92,9 @@ pub fn take(text: &str, entries: &[Entry]) -> Result<Edited, String> {
                     match Match::of(&found, value) {
                         Match::Same => {
                             one.remove();
-                            edited.changed.push(entry.place());
+                            edited.removed.push(entry.place());
                         }
-                        Match::Changed => edited.leave(entry),
+                        Match::Changed => edited.left.push(entry.place()),
                         Match::Other => {}
                     }
                 }
@@ -109,6 +117,24 @@ fn parse(text: &str) -> Result<(CstRootNode, CstObject), String> {
     })?;
     let object = root.object_value_or_create().ok_or("line 1: it is no JSON object")?;
     Ok((root, object))
+}
+
+/// Whether each name on the way to an entry stands once: of two, hosts read another one than is changed here.
+fn once(text: &str, entry: &Entry) -> Result<(), String> {
+    let (Entry::Key { path, .. } | Entry::Element { path, .. }) = entry;
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &STRICT).map_err(|error| error.to_string())?;
+    let mut at = parsed.value;
+    for name in path {
+        let Some(ast::Value::Object(object)) = at else { return Ok(()) };
+        let mut found = object.properties.into_iter().filter(|one| one.name.as_str() == *name);
+        let first = found.next();
+        if let Some(second) = found.next() {
+            let line = text[..second.start()].matches('\n').count() + 1;
+            return Err(format!("line {line}: {name:?} stands here for the second time; keep one of them"));
+        }
+        at = first.map(|one| one.value);
+    }
+    Ok(())
 }
 
 fn object_at(root: &CstObject, path: &[&str]) -> Result<CstObject, String> {

@@ -3,7 +3,8 @@
 use serde_json::Value;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, TableLike};
 
-use super::entry::{Edited, Entry, Match};
+use super::entry::{Edited, Entry, Match, holds};
+use super::spelling::is_mixed;
 
 /// Puts the entries into a text. The error says where the text is not understood.
 pub fn put(text: &str, entries: &[Entry]) -> Result<Edited, String> {
@@ -17,10 +18,10 @@ pub fn put(text: &str, entries: &[Entry]) -> Result<Edited, String> {
                 match parent.get(name) {
                     None => {
                         parent.insert(name, item(value));
-                        edited.changed.push(entry.place());
+                        edited.added.push(entry.place());
                     }
-                    Some(found) if plain(found) == *value => {}
-                    Some(_) => edited.leave(entry),
+                    Some(found) if holds(&plain(found), value) => {}
+                    Some(_) => edited.left.push(entry.place()),
                 }
             }
             Entry::Element { path, value } => {
@@ -30,9 +31,13 @@ pub fn put(text: &str, entries: &[Entry]) -> Result<Edited, String> {
                 let Some(list) = list.as_array_of_tables_mut() else {
                     return Err(format!("`{}` is not written as [[{0}]]", entry.place()));
                 };
-                if !list.iter().any(|found| Match::of(&plain_table(found), value) != Match::Other) {
-                    list.push(table(value));
-                    edited.changed.push(entry.place());
+                match Match::any(list.iter().map(plain_table), value) {
+                    Match::Same => {}
+                    Match::Changed => edited.left.push(entry.place()),
+                    Match::Other => {
+                        list.push(table(value));
+                        edited.added.push(entry.place());
+                    }
                 }
             }
         }
@@ -53,10 +58,10 @@ pub fn take(text: &str, entries: &[Entry]) -> Result<Edited, String> {
             Entry::Key { value, .. } => match parent.get(name).map(plain) {
                 Some(found) if found == *value => {
                     parent.remove(name);
-                    edited.changed.push(entry.place());
+                    edited.removed.push(entry.place());
                     prune(document.as_table_mut(), parents);
                 }
-                Some(_) => edited.leave(entry),
+                Some(_) => edited.left.push(entry.place()),
                 None => {}
             },
             Entry::Element { value, .. } => {
@@ -65,9 +70,9 @@ pub fn take(text: &str, entries: &[Entry]) -> Result<Edited, String> {
                     match list.get(at).map(|found| Match::of(&plain_table(found), value)) {
                         Some(Match::Same) => {
                             list.remove(at);
-                            edited.changed.push(entry.place());
+                            edited.removed.push(entry.place());
                         }
-                        Some(Match::Changed) => edited.leave(entry),
+                        Some(Match::Changed) => edited.left.push(entry.place()),
                         Some(Match::Other) | None => {}
                     }
                 }
@@ -85,6 +90,9 @@ pub fn is_empty(text: &str) -> bool {
 }
 
 fn parse(text: &str) -> Result<DocumentMut, String> {
+    if is_mixed(text) {
+        return Err("some lines end with CR LF and some with LF alone; make them alike".to_owned());
+    }
     text.parse().map_err(|error: toml_edit::TomlError| error.to_string().trim_end().replace('\n', " "))
 }
 

@@ -40,18 +40,26 @@ pub struct CommandView {
     survivors_at_end: Vec<Survivor>,
     limits_kept_by: Option<String>,
     kind: String,
+    parent_command: Option<String>,
+    parent_session: Option<String>,
     detached: bool,
     limit: Option<String>,
     errors: Vec<String>,
     note: Option<String>,
+    pruned_at_ms: Option<u64>,
 }
 
 impl CommandView {
     /// The command with the text of its output.
     pub fn whole(snapshot: &Snapshot) -> Self {
-        let output = &snapshot.output;
-        let text = Tail::of(output.bytes, &output.tail, TEXT_BYTES).text();
-        Self::of(snapshot, Some(text))
+        let (bytes, end) = snapshot.shown();
+        let mut whole = Self::of(snapshot, Some(Tail::of(bytes, end, TEXT_BYTES).text()));
+        if snapshot.result.is_some() {
+            // Nothing of the output itself is shown then.
+            whole.output.shown_from = snapshot.output.bytes;
+            whole.output.truncated = snapshot.output.bytes > 0;
+        }
+        whole
     }
 
     /// The command with the text of its output, for a caller whose wait or start ended with this demotion.
@@ -100,10 +108,13 @@ impl CommandView {
             survivors_at_end: snapshot.survivors_at_end.clone(),
             limits_kept_by: snapshot.limits_kept_by.clone(),
             kind: snapshot.kind.clone(),
+            parent_command: snapshot.parent_command.map(|id| id.to_string()),
+            parent_session: snapshot.parent_session.map(|id| id.to_string()),
             detached: snapshot.detached,
             limit: snapshot.limit.clone(),
             errors: snapshot.errors.clone(),
             note: snapshot.note.clone(),
+            pruned_at_ms: snapshot.pruned_at_ms,
         }
     }
 
@@ -144,10 +155,13 @@ impl CommandView {
             survivors_at_end: exit.survivors.clone(),
             limits_kept_by: exit.limits_kept_by.clone(),
             kind: exit.kind.clone(),
+            parent_command: exit.parent_command.map(|id| id.to_string()),
+            parent_session: exit.parent_session.map(|id| id.to_string()),
             detached: exit.detached,
             limit: exit.limit.clone(),
             errors: exit.errors.clone(),
             note: None,
+            pruned_at_ms: None,
         }
     }
 }
@@ -210,6 +224,7 @@ pub mod tests {
             demoted_at_ms: Some(2_000),
             ended_at_ms: None,
             duration_ms: 65_000,
+            result: None,
             output: OutputView { tail: b"a\rb\n".to_vec(), bytes: 4, ..OutputView::default() },
             pid: Some(42),
             survivors: vec![],
@@ -220,11 +235,14 @@ pub mod tests {
             trust: Trust::Trusted,
             delivery: outlast_core::request::Delivery::Task,
             consumer: "model".into(),
+            parent_command: None,
+            parent_session: None,
             stopping_by: None,
             stdin_open: false,
             quiet_ms: None,
             report: None,
             note: None,
+            pruned_at_ms: None,
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use outlast::{ReconcileReport, SessionSummary, Snapshot};
+use outlast::{Bound, ReconcileReport, SessionSummary, Snapshot};
+use outlast_core::id::CommandId;
 use outlast_core::record::{ClosedRecord, Ownership};
 use serde::Serialize;
 
@@ -12,6 +13,7 @@ pub struct SessionView {
     schema: &'static str,
     id: String,
     context: Option<String>,
+    parent: Option<String>,
     anchor_pid: Option<u32>,
     anchor_alive: Option<bool>,
     ownership: Option<Ownership>,
@@ -26,6 +28,7 @@ pub struct SessionView {
     running: usize,
     commands: usize,
     path: Option<String>,
+    bound_to: Option<String>,
     problem: Option<String>,
     /// What the end discarded; null while the session is open or where it is not asked for.
     discarded: Option<Vec<serde_json::Value>>,
@@ -38,6 +41,7 @@ impl SessionView {
         SessionView {
             schema: "outlast.session/1",
             id: summary.id.to_string(),
+            parent: record.and_then(|record| record.parent).map(|parent| parent.to_string()),
             context: record.map(|record| record.context.clone()).filter(|context| !context.is_empty()),
             anchor_pid: record.and_then(|record| record.anchor.as_ref()).map(|mark| mark.pid),
             anchor_alive: summary.anchor_alive,
@@ -53,6 +57,7 @@ impl SessionView {
             running: summary.running,
             commands: summary.commands,
             path: path.map(|path| path.display().to_string()),
+            bound_to: summary.bound_to.as_ref().map(|path| path.display().to_string()),
             problem: summary.problem.clone(),
             discarded: None,
         }
@@ -112,6 +117,29 @@ impl ResumeView {
             still_running: ids(&report.running),
             deferred: report.deferred.clone(),
             notes: report.notes.clone(),
+        }
+    }
+}
+
+/// What a bind adds to the session: what became of the records of its commands, by id.
+#[derive(Serialize)]
+pub struct BoundView {
+    #[serde(flatten)]
+    session: SessionView,
+    moved: Vec<String>,
+    following: Vec<String>,
+    left: Vec<String>,
+}
+
+impl BoundView {
+    /// The session and what was moved.
+    pub fn of(session: SessionView, bound: &Bound) -> Self {
+        let ids = |group: &[CommandId]| group.iter().map(ToString::to_string).collect();
+        BoundView {
+            session,
+            moved: ids(&bound.moved),
+            following: ids(&bound.following),
+            left: bound.left.iter().map(|(id, why)| format!("{id}: {why}")).collect(),
         }
     }
 }

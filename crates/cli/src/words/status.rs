@@ -11,7 +11,7 @@ use outlast_core::push::Push;
 use outlast_core::record::{Fate, Phase, Survivor};
 use outlast_core::text::TEXT_BYTES;
 use outlast_core::text::excerpt::Tail;
-use outlast_core::units::format_elapsed;
+use outlast_core::units::{format_elapsed, format_time};
 use outlast_core::wire::DemotedBy;
 
 use super::{Reader, alive, end_words, processes, short_name};
@@ -26,7 +26,7 @@ pub const WITHHELD: &str = "its output is not shown while it runs: the policy li
 /// `elsewhere` says that the command is of another session than the one that was asked.
 pub fn status(snapshot: &Snapshot, elsewhere: Option<&str>) -> String {
     let tail = Tail::of(snapshot.output.bytes, &snapshot.output.tail, TEXT_BYTES);
-    let mut text = status_head(snapshot, elsewhere, tail.bytes.len() as u64, Reader::Shell);
+    let mut text = status_head(snapshot, elsewhere, Some(tail.bytes.len() as u64), Reader::Shell);
     let output = tail.text();
     if !output.is_empty() {
         text.push('\n');
@@ -38,8 +38,9 @@ pub fn status(snapshot: &Snapshot, elsewhere: Option<&str>) -> String {
     text
 }
 
-/// What stands before the output in a status that shows the last so many bytes of it.
-pub fn status_head(snapshot: &Snapshot, elsewhere: Option<&str>, shown: u64, reader: Reader) -> String {
+/// What stands before the output in a status that shows the last so many bytes of it, or another part that says itself
+/// which.
+pub fn status_head(snapshot: &Snapshot, elsewhere: Option<&str>, shown: Option<u64>, reader: Reader) -> String {
     let end = snapshot.end.as_ref().map(end_words).unwrap_or_default();
     let phase = match snapshot.phase {
         Phase::Running => StatusPhase::Running,
@@ -84,22 +85,30 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
     if let Some(gap) = snapshot.output.gap {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
     }
+    lines.extend(pruned(snapshot));
     lines.extend(snapshot.report.as_ref().map(|report| format!("named by report {}", display_line(report))));
     match &snapshot.end {
         Some(End::SpawnFailed { .. }) => lines.extend(snapshot.errors.iter().map(|error| display_line(error))),
-        _ => lines.extend(records_incomplete(&snapshot.errors)),
+        _ => lines.extend(notice::records_incomplete(&snapshot.errors)),
     }
     lines.extend(snapshot.note.as_deref().map(display_line));
     lines
 }
 
-fn cut_short(end: Option<&End>) -> bool {
-    matches!(end, Some(End::TimedOut { .. } | End::Limit { .. }))
+/// That its output was pruned, and when; usually nothing.
+fn pruned(snapshot: &Snapshot) -> Option<String> {
+    let at = format_time(snapshot.pruned_at_ms?);
+    // That it is removed is recorded before it is done, and a death may come in between.
+    let left = snapshot
+        .output
+        .log
+        .as_ref()
+        .map(|log| format!("; its log is still there: {}", display_line(&log.display().to_string())));
+    Some(format!("pruned on {at}: its output was removed, the rest is still known{}", left.unwrap_or_default()))
 }
 
-fn records_incomplete(errors: &[String]) -> Option<String> {
-    let all: Vec<String> = errors.iter().map(|error| display_line(error)).collect();
-    (!all.is_empty()).then(|| format!("records incomplete: {}", all.join("; ")))
+fn cut_short(end: Option<&End>) -> bool {
+    matches!(end, Some(End::TimedOut { .. } | End::Limit { .. }))
 }
 
 /// Who outlived the leader and lives, and how to stop them.
@@ -149,7 +158,7 @@ pub fn ended_inline(finished: &Finished, because: Option<&str>, reader: Reader) 
     if let Some(gap) = finished.gap {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
     }
-    lines.extend(records_incomplete(&exit.errors));
+    lines.extend(notice::records_incomplete(&exit.errors));
     lines
 }
 
@@ -201,6 +210,7 @@ pub fn stopped(outcome: &StopOutcome, first: &str, elsewhere: Option<&str>) -> S
         _ => format!(", sent {first}"),
     };
     let what = match (outcome.already_ended, outcome.verified) {
+        (true, _) if snapshot.pruned_at_ms.is_some() => format!("had already ended, pruned: {end}{code}"),
         (true, _) => format!("had already ended: {end}{code}"),
         (false, true) => format!("ended: {end}{code}{signals}"),
         (false, false) => format!("stopping: {end}{code}{signals}; not verified yet"),
@@ -222,7 +232,7 @@ pub fn waited(snapshot: &Snapshot, waited: Duration, met: bool) -> String {
     let incomplete = match &snapshot.end {
         // What the start failed on is no record.
         Some(End::SpawnFailed { .. }) => None,
-        _ => records_incomplete(&snapshot.errors),
+        _ => notice::records_incomplete(&snapshot.errors),
     };
     let phase = waited_phase(snapshot, waited, met);
     incomplete.map_or(phase.clone(), |line| format!("{phase}\n{line}"))

@@ -100,6 +100,13 @@ fn case_078_a_repeated_launch_starts_a_second_copy() {
         assert_eq!(replies.iter().filter(|one| one.bool("/joined")).count(), 1);
         assert!(replies.iter().all(|one| one.output() == "done\n"), "{replies:?}");
         assert_eq!(std::fs::read_to_string(world.file("twice")).expect("it was written"), "z\n");
+        // An end that a caller hears although somebody else moved the command to the background is told once.
+        let line = json!({"command": "sleep 0.8; echo both"});
+        let (leaves, stays) = (client.start("run", line.clone()), client.start("run", line));
+        client.cancel(leaves);
+        let told = client.reply(stays);
+        assert!(told.command().output() == "both\n" && told.news().is_empty(), "{told:?}");
+        assert!(client.tool("list", json!({})).news().is_empty(), "it was told twice");
         // Once the first has ended the next one is new.
         client.tool("stop", json!({"id": first.str("/id")}));
         let new = client.tool("run", start(json!({}))).command();

@@ -177,7 +177,7 @@ fn case_070_quick_command_is_known_when_it_is_read() {
 }
 
 #[test]
-fn case_071_unknown_and_earlier_are_two_answers() {
+fn case_071_unknown_earlier_and_pruned_are_three_answers() {
     let world = world();
     let unknown = "wrk_00000000000070008000000000000000";
     let first = world.outlast(&["status", unknown]).exits(3);
@@ -191,4 +191,11 @@ fn case_071_unknown_and_earlier_are_two_answers() {
     let next = world.resume(&session);
     let earlier = world.call(&["status", &id]).session(&next).run().ok();
     assert!(earlier.text().contains("earlier session") && earlier.text().contains('7'), "{earlier:?}");
+
+    let pruned = bg_shell(&world, &[], "seq 9999");
+    world.wait(&pruned);
+    world.outlast(&["gc", "--keep-output", "1KiB"]).ok();
+    let told = world.outlast(&["status", &pruned]).ok();
+    assert!(told.text().contains("pruned on 2") && !told.text().contains("earlier"), "{told:?}");
+    assert!(![&first.err(), &earlier.text()].iter().any(|other| other.contains("pruned")));
 }

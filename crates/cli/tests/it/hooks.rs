@@ -184,8 +184,9 @@ fn the_shell_of_the_host_is_refused_only_on_request() {
     let denied = Json::parse(&before("gemini", "BeforeTool", "run_shell_command", "make", ""));
     assert_eq!(denied.str("/decision"), "deny");
     assert!(denied.str("/reason").contains("the `run` tool of outlast"));
+    let calls = [("Bash", "outlast wait w1 2>&1", ""), ("Bash", "outlast logs w1 --grep 'a|b'", "")];
     for (tool, command, more) in
-        [("Bash", "outlast wait w1", ""), ("Read", "make", ""), ("Bash", "make", r#","agent_id":"a1""#)]
+        calls.into_iter().chain([("Read", "make", ""), ("Bash", "make", r#","agent_id":"a1""#)])
     {
         assert_eq!(before("claude", "PreToolUse", tool, command, more), "", "{tool} {command} {more}");
     }
@@ -233,7 +234,11 @@ fn whatever_is_wrong_stops_no_host_and_is_said() {
     let large = format!(r#"{{"hook_event_name":"PostToolUse","tool_response":"{}"}}"#, "x".repeat(9 << 20));
     for (words, input, said) in [
         (&["hook", "claude"][..], String::new(), "not understood"),
-        (&["hook", "claude"], "no JSON".to_owned(), "not understood"),
+        (&["hook", "claude"], "no JSON".to_owned(), "no JSON object"),
+        (&["hook", "claude"], "[]".to_owned(), "understood: it is no JSON object"),
+        (&["hook", "claude"], r#"{"hook_event_name":"Stop"} x"#.to_owned(), "trailing characters"),
+        (&["hook", "claude"], "{\"hook_event_name\"".to_owned(), "EOF while parsing an object"),
+        (&["hook", "claude"], r#"{"hook_event_name":"Stop","stop_hook_active":7}"#.to_owned(), "stop_hook_active: "),
         (&["hook", "claude"], r#"{"session_id":"x"}"#.to_owned(), "hook_event_name"),
         (&["hook", "claude"], r#"{"hook_event_name":"Novel"}"#.to_owned(), "Novel"),
         (&["hook", "claude"], large, "larger than"),

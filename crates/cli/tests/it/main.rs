@@ -3,6 +3,7 @@
 
 mod support;
 
+mod bind;
 mod command_line;
 mod foreground;
 mod words;
@@ -16,6 +17,7 @@ mod kills;
 mod mcp_sessions;
 mod mcp_tasks;
 mod mcp_tools;
+mod mcp_wire;
 
 mod cases_delivery;
 mod cases_handles;
@@ -35,6 +37,7 @@ mod area_e;
 mod area_f;
 mod area_g;
 mod area_h;
+mod area_i;
 mod area_j;
 mod area_k;
 mod area_l;

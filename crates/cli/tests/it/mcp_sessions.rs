@@ -208,6 +208,15 @@ fn q6_a_command_gets_the_environment_of_its_host_but_for_the_keys_of_its_model()
     assert_eq!(cwd.command().output().trim(), world.work().display().to_string());
 }
 
+#[test]
+fn a_command_gets_the_limit_of_open_files_of_its_host() {
+    let (world, host) = hosted();
+    let line = format!("ulimit -Sn 300; exec outlast mcp --anchor {}", host.pid());
+    let server = world.shell(&line).without("OUTLAST_SESSION").open_input().spawn();
+    let mut client = Client::over(server, Era::Modern, "a-client");
+    assert_eq!(client.tool("run", json!({"command": "ulimit -Sn"})).command().output(), "300\n");
+}
+
 /// Covers: A4
 #[test]
 fn a4_without_records_a_command_runs_in_the_foreground() {

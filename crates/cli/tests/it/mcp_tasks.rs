@@ -184,6 +184,42 @@ fn unknown_tasks_are_told_and_nothing_else_is_there() {
     }
 }
 
+/// Kills keeper and supervisor of a command, in this order, and waits until its leader is gone with them.
+#[track_caller]
+fn kill_watchers(world: &World, id: &str) {
+    let status = world.record(id, "status.json");
+    let pid = |pointer: &str| i32::try_from(status.int(pointer)).expect("process ids fit");
+    let (supervisor, leader) = (pid("/supervisor/pid"), pid("/leader/pid"));
+    for pid in [proc::parent_of(supervisor), supervisor] {
+        proc::signal(pid, Signal::KILL);
+        assert!(proc::wait_gone(pid, AT_ONCE), "{pid} is still there");
+    }
+    assert!(proc::wait_gone(leader, AT_ONCE), "the leader is still there");
+}
+
+/// Covers: C4, L16
+#[test]
+fn what_was_printed_is_shown_although_nobody_closed_the_log() {
+    for killed in [false, true] {
+        let world = world();
+        let mut client = server(&world);
+        let task = start(&mut client, json!({"command": "echo printed; sleep 300", "background": true}));
+        let id = task.str("/taskId").to_owned();
+        world.wait_until("it has printed", || world.raw(&id) == b"printed\n");
+        if killed {
+            proc::signal(client.pid(), Signal::KILL);
+            client.wait();
+            client = server(&world);
+        }
+        kill_watchers(&world, &id);
+        let read = client.tool("read", json!({"id": id}));
+        assert!(read.text.contains("output: 8 bytes, all shown") && read.text.contains("\nprinted\n"), "{read:?}");
+        assert_eq!(read.command().int("/output/bytes"), 8);
+        assert_eq!(client.tool("list", json!({"all": true})).commands()[0].int("/output/bytes"), 8);
+        assert_eq!(world.raw(&id), b"printed\n");
+    }
+}
+
 #[test]
 fn what_nobody_knows_is_an_error_on_one_line() {
     let world = world();
@@ -192,15 +228,7 @@ fn what_nobody_knows_is_an_error_on_one_line() {
     proc::signal(client.pid(), Signal::KILL);
     client.wait();
     // All who could know are killed; the next look finds that nobody does.
-    let status = world.record(&id, "status.json");
-    let pid = |pointer: &str| i32::try_from(status.int(pointer)).expect("process ids fit");
-    let (supervisor, leader) = (pid("/supervisor/pid"), pid("/leader/pid"));
-    let keeper = proc::parent_of(supervisor);
-    for pid in [keeper, supervisor] {
-        proc::signal(pid, Signal::KILL);
-        assert!(proc::wait_gone(pid, AT_ONCE), "{pid} is still there");
-    }
-    assert!(proc::wait_gone(leader, AT_ONCE), "the leader is still there");
+    kill_watchers(&world, &id);
     let mut client = server(&world);
     let task = settled(&world, &mut client, &id);
     assert_eq!(task.str("/status"), "completed");

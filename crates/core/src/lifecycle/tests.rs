@@ -33,6 +33,8 @@ fn request() -> Request {
         trust: crate::origin::Trust::Trusted,
         delivery: Delivery::Task,
         turn: None,
+        parent_command: None,
+        parent_session: None,
         umask: None,
         inherited: Vec::new(),
     }

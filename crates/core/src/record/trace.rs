@@ -11,7 +11,8 @@ use crate::id::CommandId;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceLine {
-    /// `session`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`, `redacted`.
+    /// `session`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`,
+    /// `pruned`, `redacted`; in the trace of the state directory `removed`.
     #[serde(rename = "type")]
     pub kind: String,
     /// A unique, time-ordered event id.

@@ -3,11 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use outlast_core::id::CommandId;
-use outlast_core::record::{Durability, ExitRecord, ProcessMark, RequestRecord, StatusRecord, VerdictRecord, schema};
+use outlast_core::record::{
+    Durability, ExitRecord, ProcessMark, PrunedRecord, RequestRecord, StatusRecord, VerdictRecord, schema,
+};
 use serde::{Deserialize, Serialize};
 
+use super::places::Home;
 use super::{Loaded, load, name, put, put_once};
 use crate::atomic::{Reserved, Slack};
+use crate::crash;
 use crate::dir::{Dir, FileError, Result};
 use crate::door::{self, DoorError, Listener};
 use crate::frame::Channel;
@@ -22,6 +26,8 @@ pub struct CommandDir {
     dir: Dir,
     id: CommandId,
     durability: Durability,
+    /// Where it was looked for, if it was.
+    home: Option<Home>,
 }
 
 /// A command directory that nobody can find yet. Dropping it leaves a `.new-` directory for gc.
@@ -47,7 +53,7 @@ impl NewCommand {
             work.remove_tree(&name)?;
         }
         let dir = work.create_new_sub(&name)?.known_as(work.path_of(&id.to_string()));
-        Ok(NewCommand { work: work.clone(), command: CommandDir { dir, id, durability } })
+        Ok(NewCommand { work: work.clone(), command: CommandDir::of(dir, id, durability) })
     }
 
     /// The directory, to write the records that must be there from the first instant.
@@ -76,10 +82,29 @@ pub(super) fn new_name(id: CommandId) -> String {
 }
 
 impl CommandDir {
-    /// Opens the directory of a command; `None` if it has no records here.
-    pub fn open(work: &Dir, id: CommandId, durability: Durability) -> Result<Option<CommandDir>> {
-        let dir = crate::dir::if_there(work.sub(&id.to_string()))?;
-        Ok(dir.map(|dir| CommandDir { dir, id, durability }))
+    /// Opens the directory of a command, wherever it is; `None` if it has no records in this session.
+    pub(super) fn find(home: Home, id: CommandId, durability: Durability) -> Result<Option<CommandDir>> {
+        let found = home.find(id)?;
+        Ok(found.map(|dir| CommandDir { home: Some(home), ..CommandDir::of(dir, id, durability) }))
+    }
+
+    /// The directory of a command that stands here.
+    pub(super) fn of(dir: Dir, id: CommandId, durability: Durability) -> CommandDir {
+        CommandDir { dir, id, durability, home: None }
+    }
+
+    /// Where its records are now, if they were moved to another file system since this was opened, whose files go
+    /// then. None where they are still here: a rename leaves this directory what it is.
+    pub fn moved(&self) -> Result<Option<CommandDir>> {
+        let Some(home) = &self.home else { return Ok(None) };
+        if home.work.is_named(&self.id.to_string(), &self.dir)? {
+            return Ok(None);
+        }
+        let found = CommandDir::find(home.clone(), self.id, self.durability)?;
+        match found {
+            Some(found) if !found.dir.is_same(&self.dir)? => Ok(Some(found)),
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// The command.
@@ -156,6 +181,10 @@ impl CommandDir {
 
     /// What was asked.
     pub fn request(&self) -> Result<Option<Loaded<RequestRecord>>> {
+        self.unless_moved(CommandDir::request_here)
+    }
+
+    fn request_here(&self) -> Result<Option<Loaded<RequestRecord>>> {
         let record: Option<Loaded<RequestRecord>> = load(&self.dir, name::REQUEST, schema::REQUEST)?;
         match record {
             Some(record) => {
@@ -168,6 +197,10 @@ impl CommandDir {
 
     /// Where it was when its supervisor last wrote. Look at the lease before believing `running`.
     pub fn status(&self) -> Result<Option<Loaded<StatusRecord>>> {
+        self.unless_moved(CommandDir::status_here)
+    }
+
+    fn status_here(&self) -> Result<Option<Loaded<StatusRecord>>> {
         let record: Option<Loaded<StatusRecord>> = load(&self.dir, name::STATUS, schema::STATUS)?;
         if let Some(record) = &record {
             self.check_id("believe", name::STATUS, record.id)?;
@@ -177,6 +210,10 @@ impl CommandDir {
 
     /// How it ended, if that is recorded.
     pub fn exit(&self) -> Result<Option<Loaded<ExitRecord>>> {
+        self.unless_moved(CommandDir::exit_here)
+    }
+
+    fn exit_here(&self) -> Result<Option<Loaded<ExitRecord>>> {
         let record: Option<Loaded<ExitRecord>> = load(&self.dir, name::EXIT, schema::EXIT)?;
         if let Some(record) = &record {
             self.check_id("believe", name::EXIT, record.id)?;
@@ -186,6 +223,10 @@ impl CommandDir {
 
     /// What a reconciler found, if one had to.
     pub fn verdict(&self) -> Result<Option<Loaded<VerdictRecord>>> {
+        self.unless_moved(CommandDir::verdict_here)
+    }
+
+    fn verdict_here(&self) -> Result<Option<Loaded<VerdictRecord>>> {
         let record: Option<Loaded<VerdictRecord>> = load(&self.dir, name::VERDICT, schema::VERDICT)?;
         if let Some(record) = &record {
             self.check_id("believe", name::VERDICT, record.id)?;
@@ -193,9 +234,54 @@ impl CommandDir {
         Ok(record)
     }
 
+    /// That retention removed its output, if it did.
+    pub fn pruned(&self) -> Result<Option<Loaded<PrunedRecord>>> {
+        let record: Option<Loaded<PrunedRecord>> = load(&self.dir, name::PRUNED, schema::PRUNED)?;
+        if let Some(record) = &record {
+            self.check_id("believe", name::PRUNED, record.id)?;
+        }
+        Ok(record)
+    }
+
+    /// True if its log is there.
+    pub fn has_log(&self) -> Result<bool> {
+        self.dir.exists(name::LOG)
+    }
+
+    /// Bytes on disk that its output takes.
+    pub fn output_bytes(&self) -> Result<u64> {
+        Ok(self.dir.disk_bytes(name::LOG)? + self.dir.disk_bytes(name::INDEX)?)
+    }
+
+    /// Removes its output; that is recorded before it is done, and doing it again finishes what a death left. The
+    /// caller holds the lease, and nothing is captured any more.
+    pub fn prune(&self, record: &PrunedRecord) -> Result<()> {
+        self.check_id("write", name::PRUNED, record.id)?;
+        match put_once(&self.dir, name::PRUNED, record, self.durability) {
+            Err(error) if !error.is_taken() => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        crash::point("retain.recorded");
+        self.dir.remove_if_there(name::LOG)?;
+        self.dir.remove_if_there(name::INDEX)?;
+        Ok(())
+    }
+
     /// True if `exit.json` is there, whatever is in it.
     pub fn has_exit(&self) -> Result<bool> {
-        self.dir.exists(name::EXIT)
+        let here = |dir: &CommandDir| Ok(dir.dir.exists(name::EXIT)?.then_some(()));
+        Ok(self.unless_moved(here)?.is_some())
+    }
+
+    /// What is found here, or where the records went meanwhile: that something is not here says nothing then.
+    fn unless_moved<T>(&self, look: impl Fn(&CommandDir) -> Result<Option<T>>) -> Result<Option<T>> {
+        match look(self)? {
+            Some(found) => Ok(Some(found)),
+            None => match self.moved()? {
+                Some(now) => look(&now),
+                None => Ok(None),
+            },
+        }
     }
 
     fn check_id(&self, action: &'static str, name: &str, id: CommandId) -> Result<()> {

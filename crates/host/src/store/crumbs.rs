@@ -4,25 +4,33 @@ use std::path::PathBuf;
 
 use outlast_core::id::SessionId;
 
-use super::name;
 use super::session::SessionDir;
 use super::state::State;
+use super::{contexts, name};
 use crate::dir::{Dir, Result, if_there};
 use crate::lock::{self, Lock};
 use crate::mark;
 
-/// Finds directories of commands that were never published, and names of anchors under which no open
-/// session of a living process is found. Removes them unless it is a `dry_run`. Their paths, in order.
+/// How long the making of a session can take at most, in milliseconds.
+const IN_THE_MAKING_MS: u64 = 3_600_000;
+
+/// Finds directories of commands and sessions that were never published or removed by half, names of anchors under
+/// which no open session of a living process is found, and contexts that name sessions which are no more. Removes
+/// them unless it is a `dry_run`. Their paths, in order.
 ///
 /// No session, no record and no output is touched.
-pub fn clear(state: &State, dry_run: bool) -> Result<Vec<PathBuf>> {
+pub fn clear(state: &State, dry_run: bool, now_ms: u64) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for id in state.list()? {
         if let Some(session) = state.session(id)? {
             unpublished(&session, dry_run, &mut found)?;
         }
     }
+    removed_by_half(state, dry_run, now_ms, &mut found)?;
     anchors(state, dry_run, &mut found)?;
+    // The line of a session is there before its directory.
+    let made = |id: SessionId| now_ms.saturating_sub(id.unix_ms()) > IN_THE_MAKING_MS;
+    found.extend(contexts::clear(state, dry_run, |id| made(id) && matches!(state.session(id), Ok(None)))?);
     found.sort();
     Ok(found)
 }
@@ -38,6 +46,23 @@ fn unpublished(session: &SessionDir, dry_run: bool, found: &mut Vec<PathBuf>) ->
         found.push(work.path_of(&directory));
         if !dry_run {
             work.remove_tree(&directory)?;
+        }
+    }
+    Ok(())
+}
+
+fn removed_by_half(state: &State, dry_run: bool, now_ms: u64, found: &mut Vec<PathBuf>) -> Result<()> {
+    let hidden = |file: &String| file.starts_with(name::OLD) || file.starts_with(name::NEW);
+    for directory in state.sessions().names()?.into_iter().filter(hidden) {
+        let id = directory.trim_start_matches(name::OLD).trim_start_matches(name::NEW).parse::<SessionId>();
+        // A session that is being made is younger than this.
+        let young = |id: SessionId| now_ms.saturating_sub(id.unix_ms()) <= IN_THE_MAKING_MS;
+        if directory.starts_with(name::NEW) && id.is_ok_and(young) {
+            continue;
+        }
+        found.push(state.sessions().path_of(&directory));
+        if !dry_run {
+            state.sessions().remove_tree(&directory)?;
         }
     }
     Ok(())

@@ -13,15 +13,19 @@ use crate::dir::{Dir, FileError, Result};
 pub mod reader;
 pub mod index;
 pub mod log;
+mod places;
 pub mod command;
 pub mod session;
+pub mod moving;
 pub mod state;
 pub mod trace;
 pub mod ledger;
 pub mod aliases;
+pub mod records;
 pub mod anchors;
 pub mod contexts;
 pub mod token;
+pub mod removal;
 pub mod crumbs;
 
 /// Names of the stored files.
@@ -34,6 +38,12 @@ pub mod name {
     pub const ANCHORS_LOCK: &str = ".lock";
     /// Directory of contexts in the state directory.
     pub const CONTEXTS: &str = "by-context";
+    /// Lock of the directory of contexts.
+    pub const CONTEXTS_LOCK: &str = ".given.lock";
+    /// Lock of retention, with the time of its last look inside.
+    pub const RETAIN_LOCK: &str = "retain.lock";
+    /// What a session's directory is called in front of its id while it is removed.
+    pub const OLD: &str = ".old-";
     /// The bearer token of the MCP server over HTTP.
     pub const TOKEN: &str = "http-token";
     /// Lock of the token.
@@ -54,6 +64,16 @@ pub mod name {
     pub const LEDGER: &str = "inbox.json";
     /// The end of the session; written once.
     pub const CLOSED: &str = "closed.json";
+    /// The context that was given later; written once.
+    pub const CONTEXT: &str = "context.json";
+    /// Where records were moved to.
+    pub const BOUND: &str = "bound.json";
+    /// Lock held while records are moved.
+    pub const BOUND_LOCK: &str = "bound.lock";
+    /// What a directory whose copy is whole is called in front of its id, until it is removed.
+    pub const MOVED: &str = ".moved-";
+    /// That the session is to go with all that is in it; there once that was asked for.
+    pub const GIVEN_UP: &str = "given-up";
     /// Aliases, a line of fixed length each.
     pub const ALIASES: &str = "aliases";
     /// Directory of commands in a session.
@@ -78,6 +98,8 @@ pub mod name {
     pub const EXIT: &str = "exit.json";
     /// What a reconciler found; written once.
     pub const VERDICT: &str = "verdict.json";
+    /// That retention removed the output, and when; written once.
+    pub const PRUNED: &str = "pruned.json";
     /// Door of the supervisor.
     pub const CONTROL_DOOR: &str = "control.sock";
 }
@@ -157,6 +179,12 @@ pub(crate) fn encode<T: Serialize>(dir: &Dir, name: &str, record: &T) -> Result<
         serde_json::to_vec(record).map_err(|e| FileError::damaged("write", dir.path_of(name), e.to_string()))?;
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+/// The names in a directory that are ids, written exactly as ids are written.
+pub(crate) fn ids<T: std::str::FromStr + ToString>(dir: &Dir) -> Result<Vec<T>> {
+    let parse = |name: String| name.parse::<T>().ok().filter(|id| id.to_string() == name);
+    Ok(dir.names()?.into_iter().filter_map(parse).collect())
 }
 
 pub(crate) fn put_once<T: Serialize>(dir: &Dir, name: &str, record: &T, durability: Durability) -> Result<()> {

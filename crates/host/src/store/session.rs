@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outlast_core::id::{CommandId, SessionId};
-use outlast_core::record::{ClosedRecord, Durability, SessionRecord, schema};
+use outlast_core::record::{BoundRecord, ClosedRecord, ContextRecord, Durability, SessionRecord, schema};
 
 use super::command::{self, CommandDir, NewCommand};
+use super::places::Home;
 use super::{Loaded, load, name, put_once};
 use crate::dir::{Dir, FileError, Result, if_there};
 use crate::door::{self, DoorError, Listener};
@@ -103,13 +104,32 @@ impl SessionDir {
         if let Some(record) = &self.record {
             return Ok(Loaded::clone(record));
         }
+        self.reread()
+    }
+
+    /// Who the session is as it stands on disk now: a context may have been given to it since this was opened.
+    pub fn reread(&self) -> Result<Loaded<SessionRecord>> {
         let missing = || FileError::os("open", self.dir.path_of(name::SESSION), rustix::io::Errno::NOENT);
-        let record: Loaded<SessionRecord> = load(&self.dir, name::SESSION, schema::SESSION)?.ok_or_else(missing)?;
+        let mut record: Loaded<SessionRecord> = load(&self.dir, name::SESSION, schema::SESSION)?.ok_or_else(missing)?;
         if record.id != self.id {
             let why = format!("it is the record of {} in the directory of another session", record.id);
             return Err(FileError::damaged("believe", self.dir.path_of(name::SESSION), why));
         }
+        if record.record.context.is_empty() {
+            record.record.context = self.given_context()?.unwrap_or_default();
+        }
         Ok(record)
+    }
+
+    /// The context that it was given after it was made, if it was.
+    fn given_context(&self) -> Result<Option<String>> {
+        let record: Option<Loaded<ContextRecord>> = load(&self.dir, name::CONTEXT, schema::CONTEXT)?;
+        Ok(record.map(|record| record.record.context))
+    }
+
+    /// Writes `context.json`, once; a session that was given a context before is an error ([`FileError::is_taken`]).
+    pub fn give_context(&self, record: &ContextRecord) -> Result<()> {
+        put_once(&self.dir, name::CONTEXT, record, self.durability)
     }
 
     /// Writes `closed.json`, once; a session that is closed already is an error
@@ -128,16 +148,36 @@ impl SessionDir {
         self.dir.exists(name::CLOSED)
     }
 
+    /// Says that the session is to go: from now on nobody is told of anything in it.
+    pub fn give_up(&self) -> Result<()> {
+        self.dir.create_file(name::GIVEN_UP).map(|_| ())
+    }
+
+    /// True if the session is to go.
+    pub fn is_given_up(&self) -> Result<bool> {
+        self.dir.exists(name::GIVEN_UP)
+    }
+
     /// Ids of all commands with records, oldest first. Names that are no id are left out.
     pub fn commands(&self) -> Result<Vec<CommandId>> {
-        let mut ids: Vec<CommandId> = ids(&self.work)?;
+        let mut ids = self.home().commands()?;
         ids.sort();
+        ids.dedup();
         Ok(ids)
     }
 
-    /// Opens a command's directory; `None` if it has no records in this session.
+    /// Opens a command's directory, wherever it is; `None` if it has no records in this session.
     pub fn command(&self, id: CommandId) -> Result<Option<CommandDir>> {
-        CommandDir::open(&self.work, id, self.durability)
+        CommandDir::find(self.home(), id, self.durability)
+    }
+
+    /// Where the records of its commands are moved to, if it was bound.
+    pub fn bound(&self) -> Result<Option<Loaded<BoundRecord>>> {
+        self.home().bound()
+    }
+
+    pub(super) fn home(&self) -> Home {
+        Home { session: self.dir.clone(), work: self.work.clone() }
     }
 
     /// Whether the directory of a command is being made, or was left by one who died over that. Who then
@@ -154,6 +194,11 @@ impl SessionDir {
     /// Takes the keeper's lock if it is free.
     pub fn try_keeper_lock(&self) -> Result<Option<Lock>> {
         Lock::try_acquire(&self.dir, name::KEEPER_LOCK)
+    }
+
+    /// Takes the keeper's lock; waits in the kernel as long as another process holds it.
+    pub fn keeper_lock(&self) -> Result<Lock> {
+        Lock::acquire(&self.dir, name::KEEPER_LOCK)
     }
 
     /// True if a keeper lives.
@@ -190,10 +235,4 @@ impl SessionDir {
     pub fn connect(&self) -> std::result::Result<Channel, DoorError> {
         door::connect(&self.dir, name::KEEPER_DOOR)
     }
-}
-
-/// The names in a directory that are ids, written exactly as ids are written.
-pub(crate) fn ids<T: std::str::FromStr + ToString>(dir: &Dir) -> Result<Vec<T>> {
-    let parse = |name: String| name.parse::<T>().ok().filter(|id| id.to_string() == name);
-    Ok(dir.names()?.into_iter().filter_map(parse).collect())
 }

@@ -6,8 +6,9 @@ use std::path::Path;
 use outlast_core::id::SessionId;
 use outlast_core::record::SessionRecord;
 
+use super::ids;
 use super::name;
-use super::session::{SessionDir, ids};
+use super::session::SessionDir;
 use crate::dir::{Dir, FileError, Result, if_there};
 
 /// More than a file system keeps beside the name of a file.
@@ -75,9 +76,22 @@ impl State {
         SessionDir::open(&self.sessions, id)
     }
 
-    /// Makes a session, one of its context.
+    /// The sessions that were made as children of this one, oldest first; a session's own record says whether it is.
+    pub fn children(&self, parent: SessionId) -> Result<Vec<SessionId>> {
+        super::contexts::list(self, &children_of(parent))
+    }
+
+    /// Makes a session, one of its context and of its parent.
     pub fn create_session(&self, record: &SessionRecord) -> Result<SessionDir> {
         super::contexts::append(self, &record.context, record.id)?;
+        if let Some(parent) = record.parent {
+            super::contexts::append(self, &children_of(parent), record.id)?;
+        }
         SessionDir::create(&self.sessions, record)
     }
+}
+
+/// Children are found as the sessions of a context are; no context has a control character in its name.
+fn children_of(parent: SessionId) -> String {
+    format!("\n{parent}")
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use outlast_core::id::{Alias, CommandId, SessionId};
-use outlast_core::record::{ExitRecord, ProcessMark, SessionRecord, StatusRecord, TraceLine};
+use outlast_core::record::{ContextRecord, ExitRecord, ProcessMark, SessionRecord, StatusRecord, TraceLine, schema};
 use serde_json::Value;
 
 use super::anchors;
@@ -38,11 +38,11 @@ fn status_record() -> StatusRecord {
 fn stored(temp: &TempDir) -> (State, SessionDir, CommandDir) {
     let state = State::open(temp.path()).unwrap();
     let session = state.create_session(&session_record()).unwrap();
-    for file in [name::CLOSED, name::LEDGER, name::TRACE, name::ALIASES] {
+    for file in [name::CLOSED, name::LEDGER, name::TRACE, name::ALIASES, name::BOUND, name::CONTEXT] {
         std::fs::copy(fixtures().join(file), session.dir().path_of(file)).unwrap();
     }
     let new = session.new_command(exit_record().id).unwrap();
-    for file in [name::REQUEST, name::STATUS, name::LEASE, name::EXIT, name::VERDICT] {
+    for file in [name::REQUEST, name::STATUS, name::LEASE, name::EXIT, name::VERDICT, name::PRUNED] {
         std::fs::copy(
             fixtures().join(file),
             new.command().dir().path().with_file_name(format!("{}{}/{file}", name::NEW, exit_record().id)),
@@ -70,6 +70,10 @@ fn m13_records_of_version_1_load_and_are_written_back_the_same() {
     same(command.status().unwrap().unwrap(), name::STATUS);
     same(command.exit().unwrap().unwrap(), name::EXIT);
     same(command.verdict().unwrap().unwrap(), name::VERDICT);
+    same(session.bound().unwrap().unwrap(), name::BOUND);
+    let given: Loaded<ContextRecord> = load(session.dir(), name::CONTEXT, schema::CONTEXT).unwrap().unwrap();
+    same(given, name::CONTEXT);
+    same(command.pruned().unwrap().unwrap(), name::PRUNED);
     let request = command.request().unwrap().unwrap();
     assert_eq!(request.request.label.as_deref(), Some("a label"));
     assert_eq!(request.request.argv[3].0, b"\xff\0");

@@ -2,14 +2,22 @@
 
 mod world;
 mod deliver;
+mod destroy;
 mod ends;
+mod family;
 mod foreground;
 mod inspect;
 mod join;
 mod lost;
+mod observe;
 mod owner;
+mod policy;
+mod replace;
 mod reports;
 mod scarce;
 mod session;
 mod stop;
+mod task;
+mod task_seen;
+mod task_threads;
 mod wait;

@@ -13,6 +13,7 @@ use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::proc;
 use outlast_host::store::aliases;
+use outlast_host::store::session::SessionDir;
 use outlast_host::sys::fork::{self, Forked};
 use outlast_host::sys::reap::{self, WaitStatus};
 
@@ -30,6 +31,8 @@ pub struct Charge {
     /// Its process id; valid while it is our unreaped child, else only a name.
     pub pid: u32,
     own_child: bool,
+    /// Whether it is a task behind the door of its owner, and no supervisor.
+    task: bool,
     leader: Option<OwnedFd>,
     assigned: bool,
     id: Option<CommandId>,
@@ -49,6 +52,7 @@ impl Charge {
             link,
             pid,
             own_child,
+            task: false,
             leader: None,
             assigned,
             id,
@@ -151,6 +155,11 @@ impl Keeper {
             let _ = launch.channel.send_json(&refused(Refusal::Ending, reason, Vec::new()));
             return None;
         }
+        if self.sealed.is_some() {
+            let reason = "owner is being replaced: nothing starts in this session now, what runs goes on; try again";
+            let _ = launch.channel.send_json(&refused(Refusal::Sealed, reason.into(), Vec::new()));
+            return None;
+        }
         let mut launch = self.join(launch)?;
         if let Some(refused) = self.refusal_by_cap() {
             let _ = launch.channel.send_json(&refused);
@@ -203,10 +212,11 @@ impl Keeper {
         None
     }
 
+    /// Tasks have a cap of their own, which their owner keeps.
     fn refusal_by_cap(&self) -> Option<FromSupervisor> {
         let cap = self.context.record().map_or(0, |record| record.running_cap);
         let running = self.running();
-        let count = self.charges.values().filter(|charge| charge.is_running()).count();
+        let count = self.charges.values().filter(|charge| charge.is_running() && !charge.task).count();
         if cap > 0 && count >= cap as usize {
             let reason = format!("{count} commands of this session run and its cap is {cap}; stop one first");
             return Some(refused(Refusal::Cap, reason, running));
@@ -215,7 +225,7 @@ impl Keeper {
     }
 
     fn running(&self) -> Vec<CommandId> {
-        let running = self.charges.values().filter(|charge| charge.is_running());
+        let running = self.charges.values().filter(|charge| charge.is_running() && !charge.task);
         running.filter_map(|charge| charge.id).collect()
     }
 
@@ -310,6 +320,8 @@ impl Keeper {
         }
         if gone || charge.link.is_eof() {
             let _ = self.poll.remove(&charge.link);
+            // One that lives and was not understood sees by this that it is on its own.
+            charge.link.shut();
             if !charge.own_child {
                 self.charge_died(number);
             }
@@ -356,6 +368,10 @@ impl Keeper {
     fn charge_died(&mut self, number: u32) {
         let Some(charge) = self.charges.remove(&number) else { return };
         let _ = self.poll.remove(&charge.link);
+        // A task leaves nothing to end, and nobody but its owner knew how it would have ended.
+        if charge.task {
+            return;
+        }
         if let (true, Some(draft)) = (charge.assigned, charge.draft) {
             let fact = draft.leader.as_ref().and_then(|leader| self.fallen.remove(&(leader.pid, leader.start)));
             crash::point("keeper.bereft");
@@ -384,23 +400,50 @@ impl Keeper {
     pub(super) fn adopt_orphans(&mut self) {
         let Some(session) = self.context.dir().cloned() else { return };
         for (_, id) in aliases::all(session.dir()).unwrap_or_default() {
-            let Ok(Some(command)) = session.command(id) else { continue };
-            if !matches!(command.lease_is_held(), Ok(true)) {
-                continue;
-            }
-            let Ok(mut link) = command.connect() else { continue };
-            if link.send_json(&ToSupervisor::Keep).is_err() {
-                continue;
-            }
-            let pid = command.lease_mark().ok().flatten().map_or(0, |mark| mark.pid);
-            let mut charge = Charge::new(link, pid, false, true, Some(id));
-            // One whose status cannot be read is joined no more.
-            if let Some(joinable) = command.status().ok().flatten().and_then(|status| status.record.joinable) {
-                charge.key = Some(joinable.key);
-                let generation = self.generations.entry(joinable.key).or_default();
-                *generation = joinable.generation.max(*generation);
-            }
-            self.take_charge(charge);
+            self.adopt(&session, id);
+        }
+    }
+
+    /// Takes a task of the owner into charge; one of a session that is ending is stopped at once.
+    pub(super) fn adopt_task(&mut self, id: CommandId) {
+        let Some(session) = self.context.dir().cloned() else { return };
+        if self.charges.values().all(|charge| charge.id != Some(id)) {
+            self.adopt(&session, id);
+        }
+        if self.closing.is_some() || self.closed {
+            let charge = self.charges.values_mut().find(|charge| charge.id == Some(id));
+            charge.into_iter().for_each(|charge| charge.order_stop(Keeper::end_word(), true));
+        }
+    }
+
+    /// Takes whoever holds the lease of a command into charge.
+    fn adopt(&mut self, session: &SessionDir, id: CommandId) {
+        let Ok(Some(command)) = session.command(id) else { return };
+        if !matches!(command.lease_is_held(), Ok(true)) {
+            return;
+        }
+        let Ok(mut link) = command.connect() else { return };
+        if link.send_json(&ToSupervisor::Keep).is_err() {
+            return;
+        }
+        let pid = command.lease_mark().ok().flatten().map_or(0, |mark| mark.pid);
+        let mut charge = Charge::new(link, pid, false, true, Some(id));
+        charge.task = command.request().ok().flatten().is_some_and(|request| request.record.is_task());
+        // One whose status cannot be read is joined no more.
+        if let Some(joinable) = command.status().ok().flatten().and_then(|status| status.record.joinable) {
+            charge.key = Some(joinable.key);
+            let generation = self.generations.entry(joinable.key).or_default();
+            *generation = joinable.generation.max(*generation);
+        }
+        self.take_charge(charge);
+    }
+
+    /// Hears what tasks have said of themselves, so that a report names them.
+    pub(super) fn hear_tasks(&mut self) {
+        let tasks: Vec<u32> =
+            self.charges.iter().filter(|(_, charge)| charge.task).map(|(number, _)| *number).collect();
+        for number in tasks {
+            self.hear_charge(number);
         }
     }
 }

@@ -36,6 +36,7 @@ impl Closing {
 impl Keeper {
     /// Stops everything of the session; detached commands too where that is asked.
     pub(super) fn begin_closing(&mut self, by: &str, visitor: Option<(u32, u64)>, detached: bool) {
+        self.hear_tasks();
         let bound = Duration::from_millis(visitor.map_or(END_BOUND_MS, |(_, bound_ms)| bound_ms));
         let until = clock::monotonic() + bound;
         if let Some(closing) = &mut self.closing {
@@ -159,6 +160,7 @@ fn discarded(draft: &ExitRecord, state: &str, exit: Option<ExitRecord>) -> Disca
     Discarded {
         id: draft.id,
         alias: draft.alias,
+        kind: draft.kind.clone(),
         program: draft.program.clone(),
         command: draft.command.clone(),
         label: draft.label.clone(),

@@ -76,12 +76,18 @@ impl Keeper {
         match message {
             ToKeeper::Own { mark } => {
                 self.owner = Some(number);
+                self.sealed = None;
                 self.context.owner = Some(mark);
                 self.owner_gone_at = None;
                 self.tell_owner();
                 self.say(number, &FromKeeper::Owned);
             }
             ToKeeper::Start { .. } => {}
+            ToKeeper::Seal => {
+                self.sealed = Some(number);
+                self.say(number, &FromKeeper::Sealed);
+            }
+            ToKeeper::Task { id } => self.adopt_task(id),
             ToKeeper::Fate { id } => {
                 if let Some(visitor) = self.visitors.get_mut(&number) {
                     visitor.fate = Some(id);
@@ -142,6 +148,7 @@ impl Keeper {
         if let Some(visitor) = self.visitors.remove(&number) {
             let _ = self.poll.remove(&visitor.channel);
         }
+        self.sealed.take_if(|by| *by == number);
         if self.owner == Some(number) {
             self.owner = None;
             self.context.owner = None;

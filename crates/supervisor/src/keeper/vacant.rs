@@ -8,6 +8,8 @@ use outlast_core::lifecycle::end_without_supervisor;
 use outlast_core::record::{ExitRecord, Phase, StatusRecord};
 use outlast_host::cgroup::Leaf;
 use outlast_host::crash;
+use outlast_host::dir::FileError;
+use outlast_host::lock::Lock;
 use outlast_host::proc::{self, Stat};
 use outlast_host::store::aliases;
 use outlast_host::store::command::CommandDir;
@@ -15,12 +17,17 @@ use outlast_host::store::log::LogWriter;
 use outlast_host::store::session::SessionDir;
 use outlast_host::sys::pidfd;
 use outlast_host::{clock, mark, strays};
+use rustix::event::Timespec;
 use rustix::process::Signal;
 
 use super::Keeper;
 use crate::context::own_mark;
 use crate::limits::leaf_name;
 use crate::tree::signal_exact;
+
+/// How often, and how far apart, a lease is tried that nobody should hold any more.
+const LEASE_TRIES: usize = 100;
+const LEASE_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// A command without a supervisor.
 pub struct Vacant {
@@ -215,7 +222,7 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
         new.command().write_exit(exit, None).map_err(tell)?;
         return new.publish().map(drop).map_err(tell);
     };
-    let Some(_lease) = dir.try_lease(&own_mark()).map_err(tell)? else {
+    let Some(_lease) = free_lease(&dir).map_err(tell)? else {
         return Err("its lease is held by another process".into());
     };
     let status = dir.status().map_err(tell)?.map(|status| status.record);
@@ -241,6 +248,19 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
     }
     close_status(&dir, status, exit)?;
     dir.remove_door().map_err(tell)
+}
+
+/// The lease of a command whose supervisor is dead. Whoever looks whether it is held holds it for that moment, of which
+/// nothing tells: it is tried again for a while.
+fn free_lease(dir: &CommandDir) -> Result<Option<Lock>, FileError> {
+    for _ in 0..LEASE_TRIES {
+        if let Some(lease) = dir.try_lease(&own_mark())? {
+            return Ok(Some(lease));
+        }
+        // A wait for nothing is a pause; one that is cut short is as good.
+        let _ = rustix::event::poll(&mut [], Some(&LEASE_PAUSE));
+    }
+    Ok(None)
 }
 
 fn close_status(dir: &CommandDir, status: Option<StatusRecord>, exit: &ExitRecord) -> Result<(), String> {

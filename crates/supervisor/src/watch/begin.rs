@@ -3,11 +3,12 @@
 use outlast_core::ending::End;
 use outlast_core::joining::Joinable;
 use outlast_core::lifecycle::Life;
-use outlast_core::record::{ExitRecord, ProcessMark};
+use outlast_core::record::{ExitRecord, PROCESS, ProcessMark};
 use outlast_core::request::{OsText, Request, to_hex};
 use outlast_core::wire::{DemotedBy, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
 use outlast_host::crash;
 use outlast_host::frame::Channel;
+use outlast_host::store::records::{self, Unpublished};
 use outlast_host::sys::pidfd;
 use outlast_host::sys::spawn::Leader;
 use outlast_host::{clock, mark, proc};
@@ -23,7 +24,6 @@ use crate::clients::{Clients, token};
 use crate::context::Work;
 use crate::limits::{Cage, Sampler};
 use crate::poll::{Interest, Ready};
-use crate::records::{self, Unpublished};
 
 /// Serves a start up to a running leader; none where nothing was started.
 pub fn begin<'a>(post: &'a mut Post, work: Work) -> Option<Watch<'a>> {
@@ -128,7 +128,7 @@ fn records_for_background(post: &Post, request: &Request, program: &OsText) -> R
             "a background start needs records, and there is no session directory to put them in".into(),
         ));
     };
-    records::build(session, request, program, &post.me).map_err(refused)
+    records::build(session, PROCESS, request, program, &post.me).map_err(refused)
 }
 
 fn spawn_failed(request: &Request, failed: &Failed) -> FromSupervisor {

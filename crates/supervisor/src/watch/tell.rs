@@ -4,18 +4,18 @@ use std::os::fd::OwnedFd;
 
 use outlast_core::ending::End;
 use outlast_core::lifecycle::{Cause, Life};
-use outlast_core::record::{ExitRecord, StatusRecord, TraceLine, schema};
+use outlast_core::record::{ExitRecord, PROCESS, StatusRecord, TraceLine, schema};
 use outlast_core::request::to_hex;
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToOwnKeeper};
 use outlast_host::clock;
 use outlast_host::crash;
+use outlast_host::store::records::{self, Unpublished};
 use outlast_host::store::trace;
 use outlast_host::sys::memory;
 
 use super::{DOOR, Watch};
 use crate::context::fresh_event;
 use crate::poll::Interest;
-use crate::records::{self, Unpublished};
 
 /// The end that a cause leads to, as long as the kernel has not said what it did.
 fn foreseen(cause: &Cause) -> End {
@@ -57,7 +57,7 @@ impl Watch<'_> {
         let Some(session) = self.post.context.dir() else {
             return Err("there is no session directory to put records in".into());
         };
-        records::build(session, &self.request, &self.program, &self.post.me)
+        records::build(session, PROCESS, &self.request, &self.program, &self.post.me)
     }
 
     /// Writes log and status, puts the records in place and tells it; with `by` as a demotion.

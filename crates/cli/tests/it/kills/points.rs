@@ -98,6 +98,8 @@ const END: [&str; 6] = [
 const CLOSE: [&str; 2] = ["supervisor.closing", "supervisor.closed"];
 /// Places that a start comes by that joins an identical command.
 const JOIN: [&str; 2] = ["keeper.joining", "supervisor.joining"];
+/// Places of retention, which area_i plays.
+const RETAIN: [&str; 2] = ["retain.recorded", "retain.hidden"];
 /// Places of a keeper that finishes the record of a dead supervisor.
 const VACANT: [&str; 3] = ["keeper.bereft", "keeper.finishing", "keeper.finished"];
 
@@ -200,6 +202,8 @@ fn every_crash_point_is_played() {
         &CLOSE,
         &VACANT,
         &JOIN,
+        &RETAIN,
+        &crate::bind::MOVE,
         &["supervisor.signalling", "keeper.assigning", "keeper.closing", "keeper.closed", "keeper.leaving"],
     ]
     .concat();

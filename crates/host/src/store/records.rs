@@ -4,24 +4,27 @@ use outlast_core::id::Alias;
 use outlast_core::record::{ExitRecord, ProcessMark, RequestRecord, StatusRecord, schema};
 use outlast_core::request::{OsText, Request};
 use outlast_core::text::TEXT_BYTES;
-use outlast_host::atomic::{Reserved, Slack};
-use outlast_host::dir::FileError;
-use outlast_host::door::Listener;
-use outlast_host::lock::Lock;
-use outlast_host::store::aliases;
-use outlast_host::store::command::{CommandDir, NewCommand};
-use outlast_host::store::session::SessionDir;
+
+use super::aliases;
+use super::command::{CommandDir, NewCommand};
+use super::session::SessionDir;
+use crate::atomic::{Reserved, Slack};
+use crate::dir::FileError;
+use crate::door::Listener;
+use crate::lock::Lock;
 
 /// Space set aside for the end beyond the length of the request, in bytes: facts, and the tail in
 /// hexadecimal digits should the log fail.
 const EXIT_SPACE: usize = 8 * 1024 + 2 * TEXT_BYTES;
 
 /// Records that nobody can find yet.
+#[derive(Debug)]
 pub struct Unpublished {
     new: NewCommand,
     kept: Kept,
 }
 
+#[derive(Debug)]
 struct Kept {
     alias: Alias,
     lease: Lock,
@@ -30,28 +33,31 @@ struct Kept {
 }
 
 /// Records that are in place.
+#[derive(Debug)]
 pub struct Records {
     /// The command's directory.
     pub dir: CommandDir,
     /// The number given at materialisation.
     pub alias: Alias,
-    /// The supervisor's door.
+    /// The door of whoever watches it.
     pub door: Listener,
     space: Option<Reserved>,
     slack: Option<Slack>,
     _lease: Lock,
 }
 
-/// Makes everything but the log and the status, under a name that nobody looks at.
+/// Makes everything but the log and the status, under a name that nobody looks at. The process `me` watches the
+/// command from now on, which is of this kind.
 pub fn build(
     session: &SessionDir,
+    kind: &str,
     request: &Request,
     program: &OsText,
     me: &ProcessMark,
 ) -> Result<Unpublished, String> {
     let tell = |error: FileError| error.to_string();
     let new = session.new_command(request.id).map_err(tell)?;
-    match fill(session, &new, request, program, me) {
+    match fill(session, &new, kind, request, program, me) {
         Ok(kept) => Ok(Unpublished { new, kept }),
         Err(reason) => {
             // The first failure is the one to tell; what is left under the hidden name is cleared by gc.
@@ -64,6 +70,7 @@ pub fn build(
 fn fill(
     session: &SessionDir,
     new: &NewCommand,
+    kind: &str,
     request: &Request,
     program: &OsText,
     me: &ProcessMark,
@@ -81,7 +88,7 @@ fn fill(
     let record = RequestRecord {
         schema: schema::REQUEST.to_owned(),
         alias,
-        kind: "process".to_owned(),
+        kind: kind.to_owned(),
         program: program.clone(),
         request: stored,
     };
