@@ -21,3 +21,4 @@ mod task;
 mod task_seen;
 mod task_threads;
 mod wait;
+mod walk;
