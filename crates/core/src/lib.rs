@@ -19,6 +19,7 @@ pub mod record;
 pub mod wire;
 pub mod lifecycle;
 pub mod text;
+pub mod policy;
 pub mod notice;
 pub mod delivery;
 pub mod retention;

@@ -52,7 +52,7 @@ pub(crate) fn follow(session: &Session, id: CommandId, ends: Ends) {
             let Some(command) = materialised(&session, id).await? else { return Ok(()) };
             ended(&command).await?;
             if let Some(exit) = command.dir()?.exit()? {
-                ends.send_replace(Some(Arc::new(exit.record)));
+                ends.send_replace(Some(Arc::new(session.shown(exit.record))));
             }
             Ok::<_, crate::error::Error>(())
         };

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use outlast_core::id::{CommandId, SessionId};
+use outlast_core::policy::redact::{Edges, Redactor};
 use outlast_core::record::ExitRecord;
 use outlast_core::request::{OsText, Request};
 use tokio::sync::{oneshot, watch};
@@ -100,14 +101,14 @@ impl Observers {
     }
 
     /// Tells all observers and waits until they have seen it, within the bound. None where there is no observer, so that
-    /// nobody has to be told the end.
-    pub(crate) async fn tell(&self, request: &Request, kind: &str) -> Option<Ends> {
+    /// nobody has to be told the end. The redactor masks secrets in what they are told.
+    pub(crate) async fn tell(&self, request: &Request, kind: &str, redactor: Option<&Redactor>) -> Option<Ends> {
         let posts = self.posts().clone();
         if posts.is_empty() {
             return None;
         }
         let (ends, end) = watch::channel(None);
-        let starting = Starting {
+        let mut starting = Starting {
             id: request.id,
             session: request.session,
             kind: kind.to_owned(),
@@ -118,6 +119,12 @@ impl Observers {
             parent_session: request.parent_session,
             end,
         };
+        if let Some(redactor) = redactor {
+            starting.label = starting.label.map(|label| redactor.text(&label));
+            for word in &mut starting.command {
+                redactor.mask(&mut word.0, Edges::default());
+            }
+        }
         race::all(posts.iter().map(|post| post.tell(starting.clone()))).await;
         Some(ends)
     }

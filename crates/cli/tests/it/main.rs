@@ -44,4 +44,6 @@ mod area_l;
 mod area_m;
 mod area_p;
 mod area_q;
+mod area_r;
+mod area_r_starts;
 mod area_t;

@@ -54,7 +54,9 @@ impl Attendant {
     /// From the start of the body to the end of all that belongs to it.
     pub(super) async fn attend(mut self, body: Body, started: oneshot::Sender<()>) {
         self.be_kept().await;
-        self.ends = self.core.session.inner.observers.tell(&self.core.request, &self.core.kind).await;
+        let session = &self.core.session;
+        let redactor = session.redactor();
+        self.ends = session.inner.observers.tell(&self.core.request, &self.core.kind, redactor.as_deref()).await;
         let mut body: Running = tokio::spawn(Caught(Box::pin(body)));
         // Whoever started it may have gone away: it runs all the same.
         let _ = started.send(());
@@ -190,7 +192,7 @@ impl Attendant {
             (state.phase, state.stopping_by, state.exit) = (Phase::Ended, None, Some(told));
         });
         if let Some(ends) = self.ends.take() {
-            ends.send_replace(Some(exit));
+            ends.send_replace(Some(Arc::new(self.core.session.shown(exit.as_ref().clone()))));
         }
     }
 

@@ -11,6 +11,7 @@ mod join;
 mod lost;
 mod observe;
 mod owner;
+mod policy;
 mod replace;
 mod reports;
 mod scarce;
