@@ -20,6 +20,7 @@ pub mod receipt;
 pub mod wire;
 pub mod lifecycle;
 pub mod text;
+pub mod policy;
 pub mod notice;
 pub mod delivery;
 pub mod retention;

@@ -54,7 +54,12 @@ impl Command {
     pub(crate) async fn look(&self, with_text: bool) -> Result<Snapshot> {
         loop {
             let dir = self.dir()?;
-            let snapshot = self.look_in(&dir, with_text).await;
+            let shown = async {
+                let mut snapshot = self.look_in(&dir, with_text).await?;
+                self.session.hide(&mut snapshot, || self.stored(&dir))?;
+                Ok(snapshot)
+            };
+            let snapshot = shown.await;
             // Of records that went to another file system meanwhile half may have been seen.
             if dir.moved()?.is_none() {
                 return snapshot;

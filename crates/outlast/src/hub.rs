@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::ending::End;
 use outlast_core::id::{CommandId, SessionId};
+use outlast_core::policy::redact::Redactor;
 use outlast_core::record::ExitRecord;
 use outlast_core::request::Request;
 
@@ -149,8 +150,8 @@ impl Hub {
     }
 
     /// A command is about to start: returns when the observers have seen it, or their bound is over.
-    pub(crate) async fn starting(&self, request: &Request, kind: &str) {
-        let Some((starting, ends)) = self.0.observers.starting(request, kind) else { return };
+    pub(crate) async fn starting(&self, request: &Request, kind: &str, redactor: Option<&Redactor>) {
+        let Some((starting, ends)) = self.0.observers.starting(request, kind, redactor) else { return };
         self.state().open.entry(request.id).or_default().ends = Some(ends);
         self.0.observers.show(request.session, starting).await;
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outlast_core::ending::End;
 use outlast_core::id::{CommandId, SessionId};
+use outlast_core::policy::redact::{Edges, Redactor};
 use outlast_core::record::ExitRecord;
 use outlast_core::request::{OsText, Request};
 use tokio::sync::{oneshot, watch};
@@ -170,11 +171,17 @@ impl Observers {
         self.posts().is_empty()
     }
 
-    /// What tells the end of a command to those who see its start; none where nobody does.
-    pub(crate) fn starting(&self, request: &Request, kind: &str) -> Option<(Starting, Ends)> {
+    /// What tells the end of a command to those who see its start; none where nobody does. The redactor masks secrets in
+    /// what they are told.
+    pub(crate) fn starting(
+        &self,
+        request: &Request,
+        kind: &str,
+        redactor: Option<&Redactor>,
+    ) -> Option<(Starting, Ends)> {
         self.of(request.session).next()?;
         let (ends, end) = watch::channel(None);
-        let starting = Starting {
+        let mut starting = Starting {
             id: request.id,
             kind: kind.to_owned(),
             label: request.label.clone(),
@@ -184,6 +191,12 @@ impl Observers {
             parent_session: request.parent_session,
             end,
         };
+        if let Some(redactor) = redactor {
+            starting.label = starting.label.map(|label| redactor.text(&label));
+            for word in &mut starting.command {
+                redactor.mask(&mut word.0, Edges::default());
+            }
+        }
         Some((starting, ends))
     }
 

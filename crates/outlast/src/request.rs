@@ -29,6 +29,8 @@ pub struct RunRequest {
     pub cwd: PathBuf,
     /// The whole environment. `OUTLAST_SESSION` and `OUTLAST_WORK_ID` are set on top of it.
     pub env: Vec<(OsString, OsString)>,
+    /// The names of those entries of `env` that the call itself asked for: a clean environment keeps them.
+    pub asked: Vec<OsString>,
     /// Where standard input comes from.
     pub stdin: Stdin,
     /// Merged or separate capture.
@@ -94,6 +96,7 @@ impl RunRequest {
             argv: argv.into_iter().map(Into::into).collect(),
             cwd: cwd.into(),
             env: env.into_iter().collect(),
+            asked: Vec::new(),
             stdin: Stdin::default(),
             streams: Streams::default(),
             grace: None,

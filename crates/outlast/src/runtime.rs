@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::link::Link;
 use crate::places::Places;
+use crate::redaction::Redaction;
 
 /// The runtime of one state directory. Cheap to clone; every clone is the same runtime.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub struct Runtime {
 
 pub(crate) struct RuntimeInner {
     pub(crate) config: Config,
+    /// What masks secrets in what is shown.
+    pub(crate) redaction: Redaction,
     state: Result<State>,
     /// Why no records can be made in a state directory that can be read.
     unwritable: Option<Error>,
@@ -91,6 +94,7 @@ impl Runtime {
         let written = state.as_ref().map(|state| state.sessions().check_writable());
         let unwritable = written.ok().and_then(Result::err).map(Error::from);
         let inner = RuntimeInner {
+            redaction: Redaction::of(&config.policy),
             config,
             state,
             unwritable,

@@ -310,10 +310,18 @@ fn view(output: OutputState, log: Option<PathBuf>, capturing: bool) -> OutputVie
         gap: output.gap,
         log,
         capturing,
+        withheld: false,
     }
 }
 
 impl OutputView {
+    /// Shows nothing of it but its size.
+    pub(crate) fn withhold(&mut self) {
+        self.withheld = self.bytes > 0;
+        self.tail.clear();
+        (self.shown_from, self.truncated) = (self.bytes, self.bytes > 0);
+    }
+
     /// Shows these last bytes, of which the first has this offset.
     pub(crate) fn show(&mut self, tail: Vec<u8>, shown_from: u64) {
         self.truncated = shown_from > 0;

@@ -9,11 +9,12 @@ use outlast_core::record::PROCESS;
 use outlast_core::wire::Joining;
 
 use crate::error::{Error, Result};
+use crate::event::{Demotion, RunEvent};
 use crate::finished::Finished;
 use crate::launch;
 use crate::race::{self, First};
 use crate::request::RunRequest;
-use crate::running::{Demotion, RunEvent, Running};
+use crate::running::Running;
 use crate::session::Session;
 
 /// How long a cancelled start is given to be accepted, before it counts as not started.
@@ -152,19 +153,21 @@ impl Session {
         Err(Error::Protocol("the supervisor said nothing of its background start".to_owned()))
     }
 
-    async fn submit(&self, request: RunRequest, background: bool) -> Result<Running> {
+    async fn submit(&self, mut request: RunRequest, background: bool) -> Result<Running> {
+        let remarks = self.admit(&mut request, background)?;
         let id = self.runtime().new_command_id()?;
         let (joins, quiet_after) = (request.join, request.quiet_after);
         let request = request.for_supervisor(self, id, background)?;
+        self.runtime().inner.redaction.learn(&request.env);
         self.ensure_open().await?;
         let join = joins.then(|| Joining { key: JoinKey::of(&request), background });
-        self.hub().starting(&request, PROCESS).await;
+        self.hub().starting(&request, PROCESS, self.redactor().as_deref()).await;
         let launched = launch::launch(self, &request, join).await;
         if !matches!(&launched, Ok(launched) if launched.joined.is_none()) {
             self.hub().not_started(*self.id(), id);
         }
         let launched = launched?;
-        Ok(Running::new(self.clone(), request, launched, quiet_after))
+        Ok(Running::new(self.clone(), request, launched, quiet_after, remarks))
     }
 }
 

@@ -287,6 +287,7 @@ impl Task {
             snapshot.output.capturing = true;
             snapshot.stopping_by = state.stopping_by;
         }
+        self.core.session.hide(&mut snapshot, || Ok(None))?;
         Ok(snapshot)
     }
 }

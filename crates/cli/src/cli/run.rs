@@ -185,7 +185,7 @@ async fn start(session: &Session, request: RunRequest, json: bool, context: &Con
             if demotion.joined {
                 context.printer.say(&words::joined(demotion.command.id()));
             }
-            for line in record_errors(&demotion) {
+            for line in demotion.remarks.iter().cloned().chain(record_errors(&demotion)) {
                 context.printer.say(&line);
             }
             if json {
@@ -200,8 +200,8 @@ async fn start(session: &Session, request: RunRequest, json: bool, context: &Con
 
 /// Shows an end, with what the output cannot say beside it.
 fn ended(finished: &Finished, json: bool, context: &Context) -> Answer {
-    for line in words::ended_inline(finished, None, words::Reader::Shell) {
-        context.printer.say(&line);
+    for line in words::ended_inline(finished, None, words::Reader::Shell).iter().chain(&finished.remarks) {
+        context.printer.say(line);
     }
     if json {
         context.printer.json(&CommandView::finished(finished))?;

@@ -106,7 +106,7 @@ impl CommandView {
                 shown_from: output.shown_from,
                 truncated: output.truncated,
                 gap: output.gap,
-                withheld: false,
+                withheld: output.withheld,
                 log: path(output.log.as_ref()),
             },
             pid: snapshot.pid,

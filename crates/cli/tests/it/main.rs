@@ -46,4 +46,6 @@ mod area_n;
 mod area_o;
 mod area_p;
 mod area_q;
+mod area_r;
+mod area_r_starts;
 mod area_t;

@@ -1,5 +1,7 @@
 //! One line of `trace.jsonl`: an event of a session.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ending::End;
@@ -10,7 +12,7 @@ use crate::id::CommandId;
 #[serde(default)]
 pub struct TraceLine {
     /// `session`, `turn`, `cancelled`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`,
-    /// `pruned`; in the trace of the state directory `removed`.
+    /// `pruned`, `redacted`; in the trace of the state directory `removed`.
     #[serde(rename = "type")]
     pub kind: String,
     /// A unique, time-ordered event id.
@@ -70,6 +72,9 @@ pub struct TraceLine {
     /// The report that names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
+    /// How many secrets were masked in what was shown of the command, by pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<BTreeMap<String, u64>>,
     /// What went wrong, or why it was demoted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

@@ -79,6 +79,8 @@ pub mod name {
     pub const ALIASES: &str = "aliases";
     /// Directory of commands in a session.
     pub const WORK: &str = "work";
+    /// The home of commands whose environment is clean.
+    pub const HOME: &str = "home";
     /// What a directory that is not complete yet is called in front of its id.
     pub const NEW: &str = ".new-";
     /// What was asked; written once.

@@ -178,8 +178,9 @@ impl Front {
     /// Shows an end.
     async fn ended(mut self, finished: &Finished) -> Answer {
         let why = abandoned_because(self.running.session(), finished).await;
-        for line in words::ended_inline(finished, why.as_deref(), words::Reader::Shell) {
-            self.sink.say(&line);
+        for line in words::ended_inline(finished, why.as_deref(), words::Reader::Shell).iter().chain(&finished.remarks)
+        {
+            self.sink.say(line);
         }
         if self.how.json {
             self.sink.push(Stream::Merged, json_line(&CommandView::finished(finished))?);
@@ -197,8 +198,8 @@ impl Front {
     /// Shows a demotion. What could not be written yet is in the log.
     async fn demoted(mut self, demotion: &Demotion) -> Answer {
         self.sink.drain();
-        for line in super::record_errors(demotion) {
-            self.sink.say(&line);
+        for line in super::record_errors(demotion).iter().chain(&demotion.remarks) {
+            self.sink.say(line);
         }
         if self.how.json {
             let view = CommandView::demoted(demotion, &demotion.command.snapshot().await?);

@@ -25,8 +25,11 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
         return Err(usage("--cwd is empty"));
     }
     let cwd = args.cwd.as_ref().map_or_else(|| config.cwd.clone(), |dir| config.cwd.join(dir));
-    let env = environment::of_command(config.environment(), !config.terminal, entries(&args.env)?);
+    let entries = entries(&args.env)?;
+    let asked = entries.iter().map(|(name, _)| name.clone()).collect();
+    let env = environment::of_command(config.environment(), !config.terminal, entries);
     let mut request = RunRequest::new(argv, cwd, env);
+    request.asked = asked;
     request.stdin = if args.stdin { Stdin::Open } else { Stdin::Null };
     request.streams = args.streams.into();
     request.grace = args.grace.or(config.bounds.grace).or((!config.terminal).then_some(GRACE));
