@@ -49,6 +49,9 @@ pub struct RunRequest {
     pub over_cap: OverCap,
     /// Output held in memory before there are records, in bytes for each stream.
     pub hold: u64,
+    /// How long it may print nothing in the background before a notice says so, once; 0 means no notice, none 15 minutes.
+    /// It never stops anything.
+    pub quiet_after: Option<Duration>,
     /// The time between TERM and KILL.
     pub stop_grace: Duration,
     /// A line for people.
@@ -103,6 +106,7 @@ impl RunRequest {
             cap: LogCap::default(),
             over_cap: OverCap::default(),
             hold: HOLD_BYTES,
+            quiet_after: None,
             stop_grace: Duration::from_millis(STOP_GRACE_MS),
             label: None,
             consumer: "model".to_owned(),

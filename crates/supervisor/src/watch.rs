@@ -2,6 +2,7 @@
 
 mod callers;
 mod begin;
+mod evidence;
 mod finish;
 mod orphan;
 mod talk;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use outlast_core::ending::{BY_SESSION_END, Fact};
 use outlast_core::joining::Joinable;
 use outlast_core::lifecycle::{Action, Cause, Event, Life, Stage};
+use outlast_core::receipt::Published;
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{Lifetime, OsText, Request};
 use outlast_core::wire::{FromOwnKeeper, ToOwnKeeper};
@@ -111,7 +113,8 @@ impl Post {
                     (FromOwnKeeper::Quit, _) => return None,
                     // The channel was lost on the way, for want of a descriptor: its caller starts again.
                     (FromOwnKeeper::Assign { .. }, None) => self.tell_keeper(&ToOwnKeeper::Spare, None),
-                    (FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. }, _) => {}
+                    // Whoever was to be met there was looking for a command that is over: the channel is closed.
+                    (FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. } | FromOwnKeeper::Meet, _) => {}
                 }
             }
             self.link.as_ref()?;
@@ -196,6 +199,7 @@ pub struct Watch<'a> {
     joinable: Option<Joinable>,
     /// What was held of the output, where that was stored for callers beyond those who get it.
     raw: Option<Vec<(Stream, Vec<u8>)>>,
+    receipts: Published,
     exit: Option<ExitRecord>,
     /// Whether the end was shown by a caller.
     told: bool,
@@ -324,7 +328,14 @@ impl Watch<'_> {
                 (FromOwnKeeper::Stop { by, detached }, _) => self.stop_for(&by, detached),
                 (FromOwnKeeper::Owner { mark }, _) => self.post.context.owner = mark,
                 (FromOwnKeeper::Join(offer), Some(channel)) => self.join(offer, channel),
-                (FromOwnKeeper::Join(_) | FromOwnKeeper::Assign { .. } | FromOwnKeeper::Quit, _) => {}
+                (FromOwnKeeper::Meet, Some(channel)) => {
+                    // A channel that cannot be watched is closed, which says that nobody is here.
+                    self.clients.add(&self.post.poll, channel);
+                }
+                (
+                    FromOwnKeeper::Join(_) | FromOwnKeeper::Assign { .. } | FromOwnKeeper::Meet | FromOwnKeeper::Quit,
+                    _,
+                ) => {}
             }
         }
     }

@@ -9,6 +9,7 @@ mod logs;
 mod wait;
 mod stop;
 mod send;
+mod receipt;
 mod inbox;
 mod session;
 mod trace;
@@ -59,13 +60,11 @@ enum Verb {
     Mcp(mcp::McpArgs),
     Hook(hook::HookArgs),
     Setup(setup::SetupArgs),
-    /// What a command changed.
-    #[command(hide = true)]
-    Receipt(NotBuilt),
+    Receipt(receipt::ReceiptArgs),
 }
 
 /// Verbs and options that are known and shown in no help.
-const HIDDEN: [&str; 3] = ["man", "receipt", "pty"];
+const HIDDEN: [&str; 2] = ["man", "pty"];
 
 /// File descriptors that must be free for a call to be answered.
 const DESCRIPTORS: usize = 16;
@@ -175,7 +174,6 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
         Verb::Man(args) => return generate::man(&args),
         Verb::Hook(args) => return hook::hook(&args, &config, printer),
         Verb::Setup(args) => return setup::setup(args, &config, printer),
-        Verb::Receipt(_) => return not_built("receipt"),
         verb => verb,
     };
     ensure_descriptors()?;
@@ -204,12 +202,13 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
             Verb::Wait(args) => wait::wait(args, &context).await,
             Verb::Stop(args) => stop::stop(args, &context).await,
             Verb::Send(args) => send::send(args, &context).await,
+            Verb::Receipt(args) => receipt::receipt(args, &context).await,
             Verb::Inbox(args) => inbox::inbox(args, &context).await,
             Verb::Session(args) => session::session(args, &context).await,
             Verb::Trace(args) => trace::trace(args, &context).await,
             Verb::Gc(args) => gc::gc(args, &context).await,
             Verb::Doctor(args) => doctor::doctor(args, &context).await,
-            Verb::Completions(_) | Verb::Man(_) | Verb::Mcp(_) | Verb::Hook(_) | Verb::Setup(_) | Verb::Receipt(_) => {
+            Verb::Completions(_) | Verb::Man(_) | Verb::Mcp(_) | Verb::Hook(_) | Verb::Setup(_) => {
                 unreachable!("answered above, without a runtime")
             }
         };
@@ -257,9 +256,7 @@ mod tests {
         for verb in cli.get_subcommands().filter(|verb| !verb.is_hide_set()) {
             text.push_str(&verb.clone().render_help().to_string());
         }
-        for word in ["receipt", "--pty"] {
-            assert!(!text.contains(word), "{word} is in the help");
-        }
+        assert!(!text.contains("--pty"), "--pty is in the help");
     }
 
     #[test]

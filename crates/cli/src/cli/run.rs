@@ -52,7 +52,7 @@ pub struct RunArgs {
     /// Stop it after this time without output
     #[arg(long, value_name = "D", value_parser = context::duration)]
     idle_limit: Option<Duration>,
-    /// Say so after this time without output, in the foreground alone; never stops it
+    /// Say so once after this time without output, in the foreground alone; 0s: never [default: 15m]
     #[arg(long, value_name = "D", value_parser = context::duration)]
     quiet_after: Option<Duration>,
     /// The working directory
@@ -171,7 +171,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Answer {
         let how = foreground::How {
             json: args.json,
             forward_input: args.stdin,
-            quiet_after: args.quiet_after.filter(|time| !time.is_zero()),
+            quiet_after: outlast::quiet_time(args.quiet_after),
             detached: matches!(args.lifetime, Lifetime::Detached { .. }),
         };
         foreground::run(&session, request, how, context).await

@@ -42,6 +42,8 @@ mod area_j;
 mod area_k;
 mod area_l;
 mod area_m;
+mod area_n;
+mod area_o;
 mod area_p;
 mod area_q;
 mod area_r;

@@ -20,7 +20,6 @@ use tokio::task::JoinHandle;
 use super::shared::{Ask, Shared};
 use super::stack::Caught;
 use crate::keeper::ANSWER_BOUND;
-use crate::observe::Ends;
 use crate::places::Place;
 use crate::race::{self, First};
 
@@ -43,7 +42,6 @@ pub(super) struct Attendant {
     pub(super) asks: mpsc::UnboundedReceiver<Ask>,
     pub(super) stop: watch::Sender<bool>,
     pub(super) door: Option<JoinHandle<()>>,
-    pub(super) ends: Option<Ends>,
     pub(super) text: String,
     pub(super) limit: Option<String>,
     /// Freed last, when nothing of the task is left.
@@ -54,10 +52,13 @@ impl Attendant {
     /// From the start of the body to the end of all that belongs to it.
     pub(super) async fn attend(mut self, body: Body, started: oneshot::Sender<()>) {
         self.be_kept().await;
-        let session = &self.core.session;
-        let redactor = session.redactor();
-        self.ends = session.inner.observers.tell(&self.core.request, &self.core.kind, redactor.as_deref()).await;
+        let hub = self.core.session.hub().clone();
+        hub.starting(&self.core.request, &self.core.kind).await;
         let mut body: Running = tokio::spawn(Caught(Box::pin(body)));
+        hub.runs(*self.core.session.id(), self.core.request.id);
+        if self.records.is_some() {
+            self.core.session.attend(self.core.request.id, self.core.request.consumer.clone(), None);
+        }
         // Whoever started it may have gone away: it runs all the same.
         let _ = started.send(());
         let mut dropped = false;
@@ -174,6 +175,7 @@ impl Attendant {
     }
 
     pub(super) fn record_as(&mut self, end: End) {
+        let changes = self.core.close_receipts();
         let rest = self.core.sink.close(std::mem::take(&mut self.text));
         let mut exit = self.final_record(end);
         exit.result = rest.map(bounded);
@@ -190,10 +192,9 @@ impl Attendant {
         let told = Arc::clone(&exit);
         self.core.sink.state().send_modify(move |state| {
             (state.phase, state.stopping_by, state.exit) = (Phase::Ended, None, Some(told));
+            state.changes = changes;
         });
-        if let Some(ends) = self.ends.take() {
-            ends.send_replace(Some(Arc::new(self.core.session.shown(exit.as_ref().clone()))));
-        }
+        self.core.session.hub().ended(&exit);
     }
 
     fn final_record(&self, end: End) -> ExitRecord {

@@ -194,6 +194,7 @@ fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, first: Firs
         joining: Vec::new(),
         joinable: first.joinable,
         raw: None,
+        receipts: Default::default(),
         exit: None,
         told: false,
         errors: Vec::new(),
