@@ -159,8 +159,8 @@ impl Attention {
             while let Some(message) = link.message::<FromSupervisor>().await? {
                 if let FromSupervisor::Ended { exit, .. } = message {
                     // Whoever has left the session to another owner hears nothing of it any more.
-                    if let Some(session) = self.handle() {
-                        self.hub.ended(&session.shown(*exit));
+                    if self.handle().is_some() {
+                        self.hub.ended(&exit);
                     }
                     return Ok(());
                 }
@@ -171,7 +171,7 @@ impl Attention {
         let command = Command { session, id: self.id };
         ended::ended(&command).await?;
         if let Some(exit) = command.dir()?.exit()? {
-            self.hub.ended(&command.session.shown(exit.record));
+            self.hub.ended(&exit.record);
         }
         Ok(())
     }

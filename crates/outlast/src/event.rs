@@ -77,3 +77,6 @@ pub struct Progress {
     /// The first 60 characters of its command line.
     pub label: String,
 }
+
+/// Characters of a command line that progress shows.
+pub(crate) const LABEL_CHARACTERS: usize = 60;

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::ending::End;
 use outlast_core::id::{CommandId, SessionId};
-use outlast_core::policy::redact::Redactor;
 use outlast_core::record::ExitRecord;
 use outlast_core::request::Request;
 
 use crate::observe::{Ends, Event, Observers, Outturn};
+use crate::redaction::Redaction;
 
 /// Commands that are remembered after their end.
 const REMEMBERED: usize = 256;
@@ -59,13 +59,13 @@ pub(crate) struct Silent {
 
 /// The one place from which all of them are told, in order: observers each by their own thread, listeners by one that
 /// lives while there is something to tell.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Hub(Arc<Inner>);
 
-#[derive(Default)]
 struct Inner {
     observers: Observers,
     state: Mutex<State>,
+    redaction: Arc<Redaction>,
 }
 
 #[derive(Default)]
@@ -114,6 +114,11 @@ impl Drop for Held {
 }
 
 impl Hub {
+    /// One that masks in what it tells what the redaction asks for.
+    pub(crate) fn new(redaction: Arc<Redaction>) -> Hub {
+        Hub(Arc::new(Inner { observers: Observers::default(), state: Mutex::default(), redaction }))
+    }
+
     /// Whether anybody listens: else nothing is kept, and nobody waits for ends on their behalf.
     pub(crate) fn is_used(&self) -> bool {
         let used = {
@@ -150,8 +155,9 @@ impl Hub {
     }
 
     /// A command is about to start: returns when the observers have seen it, or their bound is over.
-    pub(crate) async fn starting(&self, request: &Request, kind: &str, redactor: Option<&Redactor>) {
-        let Some((starting, ends)) = self.0.observers.starting(request, kind, redactor) else { return };
+    pub(crate) async fn starting(&self, request: &Request, kind: &str) {
+        let redactor = self.0.redaction.redactor();
+        let Some((starting, ends)) = self.0.observers.starting(request, kind, redactor.as_deref()) else { return };
         self.state().open.entry(request.id).or_default().ends = Some(ends);
         self.0.observers.show(request.session, starting).await;
     }
@@ -186,6 +192,7 @@ impl Hub {
             return;
         }
         let Some(open) = self.state().close(id, never_ran) else { return };
+        let exit = &self.0.redaction.shown(exit);
         if let Some(ends) = open.ends {
             ends.send_replace(Some(Arc::new(exit.clone())));
         }

@@ -18,6 +18,7 @@
 mod error;
 mod config;
 mod race;
+mod redaction;
 mod observe;
 mod hub;
 mod ancestry;
@@ -26,7 +27,6 @@ mod link;
 mod watch;
 mod keeper;
 mod places;
-mod redaction;
 mod runtime;
 mod session;
 mod seal;

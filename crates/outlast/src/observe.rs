@@ -172,7 +172,7 @@ impl Observers {
     }
 
     /// What tells the end of a command to those who see its start; none where nobody does. The redactor masks secrets in
-    /// what they are told.
+    /// what they see.
     pub(crate) fn starting(
         &self,
         request: &Request,

@@ -31,9 +31,10 @@ pub struct RunRequest {
     pub env: Vec<(OsString, OsString)>,
     /// The names of those entries of `env` that the call itself asked for: a clean environment keeps them.
     pub asked: Vec<OsString>,
-    /// Where standard input comes from.
+    /// Where standard input comes from. With [`Stdin::Terminal`] all three streams are a terminal; `TERM` in `env` is
+    /// what the command takes it for (term(7)).
     pub stdin: Stdin,
-    /// Merged or separate capture.
+    /// Merged or separate capture. What a terminal prints cannot be separated.
     pub streams: Streams,
     /// How long it runs in the foreground; none means no clock.
     pub grace: Option<Duration>,
@@ -178,6 +179,9 @@ impl RunRequest {
         }
         if !self.cwd.is_absolute() {
             return Err(Error::Usage(format!("the working directory {} is not an absolute path", self.cwd.display())));
+        }
+        if matches!(self.stdin, Stdin::Terminal(_)) && self.streams == Streams::Separate {
+            return usage("a terminal has one stream of output: separate streams go with no terminal");
         }
         check_name(NameField::Consumer, &self.consumer).map_err(|error| Error::Usage(error.to_string()))
     }

@@ -15,7 +15,7 @@ use outlast_host::frame::{self, Body, Frame};
 
 use crate::command::Command;
 use crate::error::{Error, Result};
-use crate::event::{Demotion, Progress, RunEvent};
+use crate::event::{Demotion, LABEL_CHARACTERS, Progress, RunEvent};
 use crate::finished::{Finished, Held};
 use crate::hide::Flow;
 use crate::keeper::{self, ANSWER_BOUND};
@@ -27,9 +27,6 @@ use crate::read::Reading;
 use crate::session::Session;
 use crate::stopping::StopOptions;
 use crate::vanished;
-
-/// Characters of a command line that progress shows.
-const LABEL_CHARACTERS: usize = 60;
 
 /// A command in the foreground. Dropping it is a caller that goes away: the channel closes, and by that
 /// the supervisor knows that the command is demoted, unless other callers joined it and still wait.
@@ -117,7 +114,8 @@ impl Running {
     /// How far it is, for who shows that.
     pub fn progress(&self) -> Progress {
         let line = self.request.line();
-        let line = display_line(&self.session.redactor().map_or(line.clone(), |redactor| redactor.text(&line)));
+        let line = self.session.redactor().map_or_else(|| line.clone(), |redactor| redactor.text(&line));
+        let line = display_line(&line);
         Progress {
             elapsed: self.started.elapsed(),
             total: self.request.grace_ms.map(Duration::from_millis),
@@ -420,11 +418,12 @@ impl Running {
         if materialised && self.records.is_none() {
             self.open_records(exit.output)?;
         }
+        self.session.hub().ended(&exit);
         let mut finished = Finished::of(exit, materialised);
         finished.not_demoted = self.not_demoted.take();
         finished.joined = self.joined();
-        finished.changes = std::mem::take(&mut self.changes);
         finished.remarks.clone_from(&self.remarks);
+        finished.changes = std::mem::take(&mut self.changes);
         let mut mask = self.session.mask(false);
         match &mut self.records {
             Some(records) => {
@@ -443,9 +442,6 @@ impl Running {
         }
         if let Some(mask) = &mut mask {
             finished.mask(mask, self.records.is_some());
-        }
-        self.session.hub().ended(&finished.exit);
-        if let Some(mask) = &mask {
             self.session.trace_redacted(self.request.id, &mask.counts)?;
         }
         if self.withheld && self.request.follow {

@@ -29,7 +29,7 @@ pub struct Runtime {
 pub(crate) struct RuntimeInner {
     pub(crate) config: Config,
     /// What masks secrets in what is shown.
-    pub(crate) redaction: Redaction,
+    pub(crate) redaction: Arc<Redaction>,
     state: Result<State>,
     /// Why no records can be made in a state directory that can be read.
     unwritable: Option<Error>,
@@ -93,14 +93,15 @@ impl Runtime {
     fn of(config: Config, state: Result<State>) -> Runtime {
         let written = state.as_ref().map(|state| state.sessions().check_writable());
         let unwritable = written.ok().and_then(Result::err).map(Error::from);
+        let redaction = Arc::new(Redaction::of(&config.policy));
         let inner = RuntimeInner {
-            redaction: Redaction::of(&config.policy),
+            redaction: redaction.clone(),
             config,
             state,
             unwritable,
             sessions: Mutex::default(),
             ids: Mutex::new(IdSource::default()),
-            hub: Hub::default(),
+            hub: Hub::new(redaction),
         };
         Runtime { inner: Arc::new(inner) }
     }

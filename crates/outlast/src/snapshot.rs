@@ -208,7 +208,7 @@ impl Snapshot {
             containment: status.map(|status| status.containment.clone()).unwrap_or_default(),
             limits_kept_by: status.and_then(|status| status.limits_kept_by.clone()),
             stopping_by: None,
-            stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin == Stdin::Open),
+            stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin != Stdin::Null),
             quiet_ms: None,
             changes: Vec::new(),
             report: None,

@@ -161,13 +161,12 @@ impl Session {
         self.runtime().inner.redaction.learn(&request.env);
         self.ensure_open().await?;
         let join = joins.then(|| Joining { key: JoinKey::of(&request), background });
-        self.hub().starting(&request, PROCESS, self.redactor().as_deref()).await;
+        self.hub().starting(&request, PROCESS).await;
         let launched = launch::launch(self, &request, join).await;
         if !matches!(&launched, Ok(launched) if launched.joined.is_none()) {
             self.hub().not_started(*self.id(), id);
         }
-        let launched = launched?;
-        Ok(Running::new(self.clone(), request, launched, quiet_after, remarks))
+        Ok(Running::new(self.clone(), request, launched?, quiet_after, remarks))
     }
 }
 

@@ -187,6 +187,9 @@ pub struct Watch<'a> {
     ended_at_ms: Option<u64>,
     leader: ProcessMark,
     pidfd: OwnedFd,
+    /// The command's end of its terminal, open as long as the leader lives, which may close it and come back to it
+    /// (tty(4), `/dev/tty`).
+    terminal: Option<OwnedFd>,
     stdin: Option<Stdin>,
     capture: Capture,
     records: Option<Records>,
@@ -213,11 +216,13 @@ pub struct Watch<'a> {
     reaped: bool,
 }
 
-/// The pipe into the command's standard input.
+/// The pipe into the command's standard input, or our end of its terminal.
 struct Stdin {
     fd: OwnedFd,
     queue: std::collections::VecDeque<u8>,
     close_when_empty: bool,
+    /// Whether what was typed last at a terminal is no whole line; none for a pipe.
+    line_begun: Option<bool>,
     watched: bool,
 }
 
@@ -311,6 +316,7 @@ impl Watch<'_> {
             if pid == self.leader.pid && !self.reaped {
                 self.reaped = true;
                 self.ended_at_ms = Some(clock::unix_ms());
+                self.terminal = None;
                 let _ = self.post.poll.remove(&self.pidfd);
                 crash::point("supervisor.reaped");
                 let fact = fact_of(status);
@@ -400,6 +406,7 @@ impl Watch<'_> {
     /// What each turn ends with: caps, samples, growth, answers that are due.
     fn look_after(&mut self) {
         let now = clock::monotonic();
+        self.leave_terminal();
         if self.records.is_none() && self.capture.overflows() && self.exit.is_none() {
             self.overflow();
         }

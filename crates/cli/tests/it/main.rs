@@ -11,6 +11,7 @@ mod hooks;
 mod setup;
 mod real_programs;
 mod watchers;
+mod terminals;
 
 mod kills;
 

@@ -52,8 +52,8 @@ impl Attendant {
     /// From the start of the body to the end of all that belongs to it.
     pub(super) async fn attend(mut self, body: Body, started: oneshot::Sender<()>) {
         self.be_kept().await;
-        let (hub, redactor) = (self.core.session.hub().clone(), self.core.session.redactor());
-        hub.starting(&self.core.request, &self.core.kind, redactor.as_deref()).await;
+        let hub = self.core.session.hub().clone();
+        hub.starting(&self.core.request, &self.core.kind).await;
         let mut body: Running = tokio::spawn(Caught(Box::pin(body)));
         hub.runs(*self.core.session.id(), self.core.request.id);
         if self.records.is_some() {
@@ -194,7 +194,7 @@ impl Attendant {
             (state.phase, state.stopping_by, state.exit) = (Phase::Ended, None, Some(told));
             state.changes = changes;
         });
-        self.core.session.hub().ended(&self.core.session.shown(exit.as_ref().clone()));
+        self.core.session.hub().ended(&exit);
     }
 
     fn final_record(&self, end: End) -> ExitRecord {

@@ -134,7 +134,9 @@ impl Shared {
         let Some(inbox) = self.inbox() else {
             return Some(match self.request.stdin {
                 outlast_core::request::Stdin::Null => format!("{id} takes no input"),
-                outlast_core::request::Stdin::Open => format!("the input of {id} is closed"),
+                outlast_core::request::Stdin::Open | outlast_core::request::Stdin::Terminal(_) => {
+                    format!("the input of {id} is closed")
+                }
             });
         };
         if close {

@@ -178,7 +178,9 @@ struct First {
 fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, first: First, started: Started) -> Watch<'a> {
     let Started { born, program, unpublished, at, at_ms, limits_left } = started;
     let leader = leader_mark(&born.leader, &post.me);
-    let stdin = born.stdin.map(|fd| Stdin { fd, queue: Default::default(), close_when_empty: false, watched: false });
+    let line_begun = born.terminal.is_some().then_some(false);
+    let queue = Default::default();
+    let stdin = born.stdin.map(|fd| Stdin { fd, queue, close_when_empty: false, line_begun, watched: false });
     let mut watch = Watch {
         life: Life::begin(&request, at),
         capture: Capture::new(&request, born.outputs),
@@ -187,6 +189,7 @@ fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, first: Firs
         ended_at_ms: None,
         leader,
         pidfd: born.leader.pidfd,
+        terminal: born.terminal,
         stdin,
         records: None,
         clients,

@@ -12,6 +12,7 @@ use outlast_core::names::display_line;
 use tokio::time::{Instant, timeout_at};
 
 use super::input::Input;
+use super::terminal::Keys;
 use crate::cli::context::Context;
 use crate::cli::signals::{self, Signals};
 use crate::exit::{self, Answer, Failure};
@@ -25,6 +26,8 @@ pub struct How {
     pub json: bool,
     /// What comes in here goes on to the command.
     pub forward_input: bool,
+    /// Whether the command has a terminal of its own.
+    pub terminal: bool,
     /// Silence after which a line says so.
     pub quiet_after: Option<Duration>,
     /// Whether the command outlives its session.
@@ -57,6 +60,7 @@ pub async fn run(session: &Session, request: RunRequest, how: How, context: &Con
     let failed = |error| Failure::System("cannot watch the standard streams".to_owned(), error);
     let sink = Sink::new().map_err(failed)?;
     let input = if how.forward_input { Input::new().map_err(failed)? } else { Input::none() };
+    let keys = (how.terminal && !how.json).then(Keys::pass_on).flatten();
     let running = session.run(request).await?;
     if running.joined() {
         context.printer.say(&words::joined(running.id()));
@@ -73,6 +77,7 @@ pub async fn run(session: &Session, request: RunRequest, how: How, context: &Con
         asked: None,
         stays: false,
         failed: false,
+        _keys: keys,
         how,
     };
     front.attend().await
@@ -95,6 +100,7 @@ struct Front {
     stays: bool,
     /// Whether output could not be written although somebody may still wait for it.
     failed: bool,
+    _keys: Option<Keys>,
     how: How,
 }
 
@@ -146,6 +152,9 @@ impl Front {
             return Ok(Some(exit::DEMOTED));
         }
         match signal {
+            // At a terminal it is a key, and the terminal knows whom it is for (termios(3), VINTR and VQUIT).
+            signals::INT if self.how.terminal => self.running.send(b"\x03").await?,
+            signals::QUIT if self.how.terminal => self.running.send(b"\x1c").await?,
             signal if typed => self.running.signal(signal).await?,
             signals::TSTP => self.leave("it was moved there by hand").await?,
             _ => self.leave("its caller went away").await?,
