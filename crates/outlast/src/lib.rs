@@ -20,6 +20,7 @@ mod config;
 mod race;
 mod redaction;
 mod observe;
+mod telemetry;
 mod hub;
 mod ancestry;
 mod ready;

@@ -22,5 +22,6 @@ mod stop;
 mod task;
 mod task_seen;
 mod task_threads;
+mod telemetry;
 mod wait;
 mod walk;
