@@ -46,6 +46,15 @@ pub struct Failures {
     pub commands: u64,
 }
 
+impl Failures {
+    /// Counts one more.
+    pub(crate) fn add(&mut self, end: &End) {
+        // The number that the command line ends with: 124 is that of a time limit.
+        let count = if end.exit_code() == Some(124) { &mut self.timeouts } else { &mut self.commands };
+        *count += 1;
+    }
+}
+
 /// Hears notices.
 pub type Listener = Arc<dyn Fn(&Notice) + Send + Sync>;
 
@@ -225,13 +234,11 @@ impl Hub {
         if let Some(span) = open.span {
             span.end(exit);
         }
-        let (end, outturn) = (exit.end.clone(), Outturn::of(exit));
+        let (end, outturn) = (exit.end.clone(), Outturn::of(&exit.end, exit.is_ok()));
         if outturn == Outturn::Failed
             && let Some(failures) = &mut self.state().failures
         {
-            // The number that the command line ends with: 124 is that of a time limit.
-            let count = if end.exit_code() == Some(124) { &mut failures.timeouts } else { &mut failures.commands };
-            *count += 1;
+            failures.add(&end);
         }
         let told = match (outturn, &end) {
             (Outturn::Stopped, End::Stopped { by, .. }) => Some((Level::Info, format!("{id} was stopped by {by}"))),
