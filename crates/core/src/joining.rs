@@ -112,9 +112,14 @@ impl Fields {
     }
 
     fn limits(&mut self, limits: &Limits) {
-        let Limits { wall_ms, idle_ms, memory, pids, cpu_s, file_size, files } = limits;
-        for limit in [wall_ms, idle_ms, memory, pids, cpu_s, file_size, files] {
+        let Limits { wall_ms, idle_ms, memory, pids, cpu_s, file_size, files, address_space, core, more_processes } =
+            limits;
+        for limit in [wall_ms, idle_ms, memory, pids, cpu_s, file_size, files, address_space] {
             self.number(limit.unwrap_or(0));
+        }
+        // Of these a bound of 0 is one.
+        for limit in [core, more_processes] {
+            self.number(limit.map_or(0, |limit| limit.saturating_add(1)));
         }
     }
 
@@ -238,6 +243,8 @@ mod tests {
         another(&|one| one.limits.wall_ms = Some(5));
         another(&|one| one.limits.idle_ms = Some(5));
         another(&|one| one.limits.memory = Some(5));
+        another(&|one| one.limits.core = Some(0));
+        another(&|one| one.limits.more_processes = Some(0));
         another(&|one| one.trust = crate::origin::Trust::Trusted);
         another(&|one| one.lifetime = Lifetime::Detached { ttl_ms: 0 });
         another(&|one| one.lifetime = Lifetime::Detached { ttl_ms: 1 });

@@ -230,6 +230,13 @@ pub struct Limits {
     pub file_size: Option<u64>,
     /// Open files (RLIMIT_NOFILE), for each process.
     pub files: Option<u64>,
+    /// Bytes of address space (RLIMIT_AS), for each process.
+    pub address_space: Option<u64>,
+    /// Bytes of the largest core file (RLIMIT_CORE), for each process.
+    pub core: Option<u64>,
+    /// Processes and threads of its user beyond those that there are when it starts (RLIMIT_NPROC); the kernel bounds no
+    /// privileged user by it.
+    pub more_processes: Option<u64>,
 }
 
 /// The time that TERM is given before KILL, in milliseconds.

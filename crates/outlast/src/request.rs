@@ -39,6 +39,9 @@ pub struct RunRequest {
     pub grace: Option<Duration>,
     /// Bounds that stop it.
     pub limits: Limits,
+    /// Rights that it asks for beyond those of a sandbox: a network, paths, devices, in words. As long as there is no sandbox
+    /// a start that asks for any is refused.
+    pub rights: Vec<String>,
     /// What bounds its life from outside.
     pub lifetime: Lifetime,
     /// What becomes of survivors.
@@ -98,6 +101,7 @@ impl RunRequest {
             streams: Streams::default(),
             grace: None,
             limits: Limits::default(),
+            rights: Vec::new(),
             lifetime: Lifetime::default(),
             survivors: Survivors::default(),
             cap: LogCap::default(),

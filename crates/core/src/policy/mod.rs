@@ -4,9 +4,12 @@ pub mod credentials;
 mod shapes;
 pub mod redact;
 pub mod start;
+mod bounds;
 pub mod gate;
 
 use serde::Deserialize;
+
+use crate::request::Limits;
 
 pub use gate::Gate;
 pub use start::{BackgroundRule, Environment, Programs, Role};
@@ -31,6 +34,8 @@ pub struct Policy {
     pub gate: Gate,
     /// The directory in which all commands run, an absolute path: one that asks for a directory outside runs in the root.
     pub root: Option<String>,
+    /// The bounds that every command has; a call can only narrow them.
+    pub limits: Limits,
     /// Commands that start in the background at once.
     pub background: Vec<BackgroundRule>,
     /// Which part of the environment a command gets.
