@@ -8,7 +8,7 @@ use std::path::Path;
 
 use outlast::LiveOutput;
 use outlast_core::policy::credentials::is_secret;
-use outlast_core::policy::{BackgroundRule, Environment, Gate, Programs, Role};
+use outlast_core::policy::{AtRest, BackgroundRule, Environment, Gate, Programs, Role};
 use outlast_core::request::Limits;
 use outlast_core::units;
 use serde::Deserialize;
@@ -19,6 +19,8 @@ use serde::Deserialize;
 pub struct Policy {
     /// Whether secrets are masked; without it they are in everything that a model may read.
     pub redact: Option<bool>,
+    /// What is stored of commands.
+    pub at_rest: AtRest,
     /// Whether the output of a command is shown while it runs.
     pub live_output: LiveOutput,
     /// What the caller is.
@@ -126,6 +128,7 @@ impl Policy {
         outlast::Policy {
             redact: self.redact.unwrap_or(to_model),
             secrets: environment.iter().filter_map(secret).collect(),
+            at_rest: self.at_rest,
             live_output: self.live_output,
             role: self.role,
             shell_access: self.shell_access,

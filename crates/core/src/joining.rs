@@ -131,6 +131,7 @@ impl Fields {
             u64::from(request.streams == Streams::Separate),
             u64::from(request.survivors == Survivors::Kill),
             u64::from(request.over_cap == OverCap::Stop),
+            u64::from(request.conceal.is_some()),
             request.cap.head,
             request.cap.tail,
             request.stop_grace_ms,
@@ -179,6 +180,7 @@ mod tests {
             turn: None,
             parent_command: None,
             parent_session: None,
+            conceal: None,
         }
     }
 
@@ -252,6 +254,7 @@ mod tests {
         another(&|one| one.streams = Streams::Separate);
         another(&|one| one.survivors = Survivors::Kill);
         another(&|one| one.over_cap = OverCap::Stop);
+        another(&|one| one.conceal = Some(Vec::new()));
         another(&|one| one.cap = LogCap::of(4096));
         another(&|one| one.stop_grace_ms = 1);
         another(&|one| one.can_be_told = false);

@@ -281,6 +281,10 @@ pub struct Request {
     pub limits: Limits,
     /// Milliseconds between TERM and KILL.
     pub stop_grace_ms: u64,
+    /// Where nothing that is stored of it may hold a secret: values that are secrets beside those of its environment, which
+    /// are left out of its record as the environment is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conceal: Option<Vec<OsText>>,
     /// What bounds its life from outside.
     #[serde(default)]
     pub lifetime: Lifetime,

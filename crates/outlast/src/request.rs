@@ -146,6 +146,7 @@ impl RunRequest {
             follow: self.follow,
             limits: self.limits,
             stop_grace_ms: millis(self.stop_grace),
+            conceal: session.conceals(),
             lifetime: self.lifetime,
             survivors: self.survivors,
             cap: self.cap,

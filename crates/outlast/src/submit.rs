@@ -163,6 +163,8 @@ impl Session {
         let join = joins.then(|| Joining { key: JoinKey::of(&request), background });
         let ends = self.inner.observers.tell(&request, PROCESS, self.redactor().as_deref()).await;
         let launched = launch::launch(self, &request, join).await?;
+        // What is recorded of it in place of a supervisor that vanished is recorded from here on.
+        let request = request.redactor().map_or_else(|| request.clone(), |redactor| redactor.conceal(&request));
         Ok(Running::new(self.clone(), request, launched, remarks).observed(ends))
     }
 }

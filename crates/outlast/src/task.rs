@@ -113,7 +113,11 @@ impl Session {
 
     /// Makes the records of a task and opens its door.
     fn begin(&self, request: &TaskRequest, id: CommandId) -> (Attendant, body::StopToken) {
-        let (kind, stored) = (request.stored_kind(), request.stored(self, id));
+        let (kind, mut stored) = (request.stored_kind(), request.stored(self, id));
+        let redactor = stored.redactor();
+        if let Some(redactor) = &redactor {
+            stored = redactor.conceal(&stored);
+        }
         let program = OsText::from(&kind);
         let me = self.inner.owner.as_ref().map(|owner| owner.mark.clone()).expect("only an owner has tasks");
         let mut errors = Vec::new();
@@ -135,7 +139,7 @@ impl Session {
             dir: None,
             started_at_ms: clock::unix_ms(),
             started: clock::monotonic(),
-            sink: Arc::new(Sink::new(log)),
+            sink: Arc::new(Sink::new(log, redactor)),
             inbox: Mutex::new(request.input.clone()),
             kept: watch::Sender::new(false),
             asks,

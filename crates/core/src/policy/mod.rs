@@ -3,6 +3,7 @@
 pub mod credentials;
 mod shapes;
 pub mod redact;
+mod at_rest;
 pub mod start;
 mod bounds;
 pub mod gate;
@@ -11,6 +12,7 @@ use serde::Deserialize;
 
 use crate::request::Limits;
 
+pub use at_rest::AtRest;
 pub use gate::Gate;
 pub use start::{BackgroundRule, Environment, Programs, Role};
 
@@ -22,6 +24,8 @@ pub struct Policy {
     pub redact: bool,
     /// Values that are secrets whatever they look like, beside those of the environments of commands that are started.
     pub secrets: Vec<Vec<u8>>,
+    /// What is stored of commands.
+    pub at_rest: AtRest,
     /// Whether the output of a command is shown while it runs.
     pub live_output: LiveOutput,
     /// What the caller is to whoever runs outlast.

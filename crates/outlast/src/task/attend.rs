@@ -23,6 +23,7 @@ use crate::keeper::ANSWER_BOUND;
 use crate::observe::Ends;
 use crate::places::Place;
 use crate::race::{self, First};
+use crate::session::Session;
 
 /// The code of a task that ended in an error.
 const ERROR: i32 = 1;
@@ -176,13 +177,16 @@ impl Attendant {
     pub(super) fn record_as(&mut self, end: End) {
         let rest = self.core.sink.close(std::mem::take(&mut self.text));
         let mut exit = self.final_record(end);
-        exit.result = rest.map(bounded);
+        exit.result = rest.map(|text| bounded(text, &self.core.session));
         if let Some(records) = &mut self.records
             && let Err(error) = records.write_exit(&exit)
         {
             let error = format!("the end could not be recorded: {error}");
             exit.errors.push(error.clone());
             self.core.hold_against(error);
+        }
+        if let Err(error) = self.core.session.trace_masked(self.core.request.id, &self.core.sink.masked()) {
+            self.core.hold_against(format!("the trace has no line of what was masked: {error}"));
         }
         // Dropped before anybody is told, so that nobody can send to a task of which he knows the end.
         let _ = catch_unwind(AssertUnwindSafe(|| self.core.close_input()));
@@ -241,11 +245,13 @@ impl Attendant {
     }
 }
 
-/// A text of at most as many bytes as is shown of any, with a mark where something is missing.
-fn bounded(text: String) -> String {
+/// A text of at most as many bytes as is shown of any, with a mark where something is missing. Its secrets are masked
+/// before it is cut, where that is the policy: half of one could not be known for one any more.
+fn bounded(text: String, session: &Session) -> String {
     if text.len() <= TEXT_BYTES {
         return text;
     }
+    let text = session.redactor().map_or(text.clone(), |redactor| redactor.text(&text));
     let (head, tail) = head_and_tail(text.len() as u64, TEXT_BYTES);
     let part = |range: std::ops::Range<u64>| &text.as_bytes()[range.start as usize..range.end as usize];
     excerpt_text(text.len() as u64, part(head), part(tail))

@@ -129,6 +129,7 @@ impl TaskRequest {
                 ..Limits::default()
             },
             stop_grace_ms: millis(self.stop_grace),
+            conceal: session.conceals(),
             lifetime: Default::default(),
             survivors: Default::default(),
             cap: self.cap,
