@@ -8,7 +8,7 @@ mod shared;
 mod door;
 mod attend;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use outlast_core::ending::End;
 use outlast_core::id::{Alias, CommandId};
@@ -144,6 +144,8 @@ impl Session {
             kept: watch::Sender::new(false),
             asks,
             errors: Mutex::new(errors),
+            project: request.project.clone(),
+            text: OnceLock::new(),
             request: stored,
         };
         let records = unpublished.and_then(|new| {
@@ -275,6 +277,9 @@ impl Task {
         let state = self.core.state();
         let exit = state.exit.as_deref().cloned().unwrap_or_else(|| self.core.draft());
         let mut snapshot = Snapshot::of_exit(exit, state.output, None)?;
+        if let Some(text) = self.core.text.get() {
+            snapshot = snapshot.with_text(text);
+        }
         let tail = self.core.sink.tail();
         let from = state.output.bytes.saturating_sub(tail.len() as u64);
         snapshot.output.show(tail, from);

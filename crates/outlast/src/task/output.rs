@@ -92,12 +92,12 @@ impl Sink {
         Ok(())
     }
 
-    /// Takes no more output. The text is the output where there was none; else it is given back.
-    pub(super) fn close(&self, text: String) -> Option<String> {
+    /// Takes no more output. The text is the output where there was none and it is not to stay apart; else it is given back.
+    pub(super) fn close(&self, text: String, apart: bool) -> Option<String> {
         let mut inner = self.inner();
         inner.closed = true;
         let text = inner.unveil(text);
-        let rest = if inner.bytes == 0 {
+        let rest = if inner.bytes == 0 && !apart {
             inner.add(text.as_bytes());
             None
         } else {

@@ -20,5 +20,6 @@ mod stop;
 mod task;
 mod task_seen;
 mod task_threads;
+mod text_policy;
 mod wait;
 mod walk;
