@@ -249,6 +249,17 @@ fn r5_at_rest_nothing_has_a_secret_where_that_is_the_policy() {
     hides_all(&(told.text() + &told.err()));
     assert!(told.text().starts_with("before****"), "{told:?}");
     hides_all(&stored(&world));
+    // What waits for its end, which does not come, is not lost.
+    for options in [&[][..], &["--json"], &["-b", "--json"]] {
+        let words = [&["run"], options, &["--", "printf", "x ghp_"]].concat();
+        let output = world.call(&words).env("OUTLAST_POLICY", &file).run().ok();
+        let text = match options {
+            [] => output.text(),
+            ["--json"] => output.json().output().to_owned(),
+            _ => world.wait(output.json().str("/id")).output().to_owned(),
+        };
+        assert_eq!(text, "x ghp_", "{options:?}");
+    }
     // Off: what came is stored, in private files.
     world.shell(&format!("outlast run -b -e {word} -c 'printenv MY_PASSWORD'")).run().ok();
     world.wait_until("the log has it", || stored(&world).contains(WORD));
