@@ -123,6 +123,14 @@ pub fn of_command(inherited: Entries, quiet: bool, asked: Entries) -> Entries {
     with_entries(env, asked)
 }
 
+/// The environment of a command with a terminal, which programs take for one of this name where none was named.
+pub fn for_terminal(mut env: Entries) -> Entries {
+    if value(&env, "TERM").is_none() {
+        set(&mut env, "TERM".into(), "xterm-256color".into());
+    }
+    env
+}
+
 fn make_quiet(env: &mut Entries) {
     for pager in PAGERS {
         if value(env, pager).is_none() {

@@ -125,9 +125,16 @@ impl Fields {
 
     /// How it is started, captured and ended, and whether it may be moved to the background.
     fn terms(&mut self, request: &Request) {
+        let (stdin, rows, columns) = match request.stdin {
+            Stdin::Null => (0, 0, 0),
+            Stdin::Open => (1, 0, 0),
+            Stdin::Terminal(size) => (2, size.rows.get().into(), size.columns.get().into()),
+        };
         for number in [
             request.ttl_ms().map_or(0, |ttl| ttl.saturating_add(1)),
-            u64::from(request.stdin == Stdin::Open),
+            stdin,
+            rows,
+            columns,
             u64::from(request.streams == Streams::Separate),
             u64::from(request.survivors == Survivors::Kill),
             u64::from(request.over_cap == OverCap::Stop),
@@ -145,7 +152,7 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{Inherited, Lifetime, LogCap};
+    use crate::request::{Inherited, Lifetime, LogCap, TerminalSize};
 
     fn pair(name: &str, value: &str) -> (OsText, OsText) {
         (OsText::from(name), OsText::from(value))
@@ -251,6 +258,9 @@ mod tests {
         another(&|one| one.lifetime = Lifetime::Detached { ttl_ms: 0 });
         another(&|one| one.lifetime = Lifetime::Detached { ttl_ms: 1 });
         another(&|one| one.stdin = Stdin::Open);
+        let terminal = TerminalSize::default();
+        another(&|one| one.stdin = Stdin::Terminal(terminal));
+        another(&|one| one.stdin = Stdin::Terminal(TerminalSize { rows: terminal.columns, ..terminal }));
         another(&|one| one.streams = Streams::Separate);
         another(&|one| one.survivors = Survivors::Kill);
         another(&|one| one.over_cap = OverCap::Stop);

@@ -16,6 +16,7 @@ pub mod request;
 pub mod push;
 pub mod joining;
 pub mod record;
+pub mod receipt;
 pub mod wire;
 pub mod lifecycle;
 pub mod text;

@@ -26,6 +26,7 @@ pub const STUBBORN_PAUSE: Duration = Duration::from_secs(1);
 const SIGXCPU: i32 = 24;
 const SIGXFSZ: i32 = 25;
 /// Signals that the death of a supervisor can send its command.
+const SIGHUP: i32 = 1;
 const SIGKILL: i32 = 9;
 const SIGPIPE: i32 = 13;
 
@@ -391,11 +392,13 @@ impl Life {
 }
 
 /// The end of a command whose supervisor vanished and that nobody had ordered to stop: its own, if it had
-/// ended by itself. KILL is what the death of its supervisor sends it, and PIPE what a write meets that comes
-/// between the death of its reader and that KILL; nobody can tell a PIPE of its own from that one.
+/// ended by itself. KILL is what the death of its supervisor sends it. Before that KILL a write can meet PIPE, and a
+/// terminal is hung up, which sends HUP; nobody can tell one of its own from that one.
 pub fn end_without_supervisor(fact: Option<Fact>) -> End {
     match fact {
-        None | Some(Fact::Signaled(SIGKILL | SIGPIPE)) => End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact },
+        None | Some(Fact::Signaled(SIGHUP | SIGKILL | SIGPIPE)) => {
+            End::Stopped { by: BY_SUPERVISOR_LOST.to_owned(), fact }
+        }
         Some(fact) => end_of(None, fact, None),
     }
 }

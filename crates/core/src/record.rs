@@ -32,6 +32,8 @@ pub mod schema {
     pub const SESSION: &str = "outlast.session-file/1";
     /// `closed.json`
     pub const CLOSED: &str = "outlast.closed/1";
+    /// A line of `receipts.jsonl`
+    pub const RECEIPTS: &str = "outlast.receipts/1";
     /// `pruned.json`
     pub const PRUNED: &str = "outlast.pruned/1";
     /// `text.json`

@@ -1,6 +1,7 @@
 //! What is asked of outlast when a command is to run.
 
 use std::ffi::OsString;
+use std::num::NonZeroU16;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -101,6 +102,25 @@ pub enum Stdin {
     Null,
     /// A pipe that `send` writes into.
     Open,
+    /// A pseudo-terminal of this size (pty(7)), which standard output and standard error are too and which
+    /// controls the command's session. `send` types into it. Its output is one stream.
+    Terminal(TerminalSize),
+}
+
+/// The size of a terminal, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalSize {
+    /// Lines.
+    pub rows: NonZeroU16,
+    /// Characters in a line.
+    pub columns: NonZeroU16,
+}
+
+impl Default for TerminalSize {
+    /// 24 lines of 80 characters.
+    fn default() -> Self {
+        const { TerminalSize { rows: NonZeroU16::new(24).unwrap(), columns: NonZeroU16::new(80).unwrap() } }
+    }
 }
 
 /// How standard output and standard error are captured.

@@ -13,6 +13,7 @@ pub mod proc;
 pub mod clock;
 pub mod strays;
 pub mod program;
+pub mod terminal;
 pub mod inherit;
 pub mod mark;
 pub mod cgroup;

@@ -115,6 +115,9 @@ impl Command {
                 snapshot
             }
         };
+        if with_text && snapshot.phase == Phase::Ended {
+            snapshot.changes = dir.receipts()?;
+        }
         let may_have_text = snapshot.output.bytes > 0 || (snapshot.output.capturing && snapshot.quiet_ms.is_none());
         if with_text && snapshot.output.tail.is_empty() && may_have_text {
             self.show_tail(dir, &mut snapshot);

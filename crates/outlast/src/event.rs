@@ -1,5 +1,7 @@
 //! What happens to a command in the foreground, as its caller hears it.
 
+use std::time::Duration;
+
 use outlast_core::id::Alias;
 use outlast_core::record::ProcessMark;
 use outlast_core::wire::DemotedBy;
@@ -64,3 +66,17 @@ pub enum RunEvent {
     /// It ended, and all its output was passed on; no event follows.
     Ended(Box<Finished>),
 }
+
+/// How far a command in the foreground is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// How long it has been waited for.
+    pub elapsed: Duration,
+    /// How long that can take at most: its grace; none where it has none.
+    pub total: Option<Duration>,
+    /// The first 60 characters of its command line.
+    pub label: String,
+}
+
+/// Characters of a command line that progress shows.
+pub(crate) const LABEL_CHARACTERS: usize = 60;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use outlast_core::receipt::Change;
 use outlast_core::record::{ExitRecord, Gap};
 use outlast_core::request::Streams;
 
@@ -29,6 +30,8 @@ pub struct Finished {
     pub log: Option<PathBuf>,
     /// Whether its caller joined it when it was there already.
     pub joined: bool,
+    /// What the command said it has changed. It is told with this end and is pending for nobody.
+    pub changes: Vec<Change>,
     /// Why it was not demoted when it should have been: no records could be made.
     pub not_demoted: Option<String>,
     /// What the policies made of its start, one line each.
@@ -48,6 +51,7 @@ impl Finished {
             gap: exit.output.gap,
             log: None,
             joined: false,
+            changes: Vec::new(),
             not_demoted: None,
             remarks: Vec::new(),
             excerpts: Vec::new(),

@@ -14,6 +14,7 @@ use outlast_host::store::{index, trace};
 
 use crate::error::Result;
 use crate::output::{Stored, Stream};
+use crate::redaction::Redaction;
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 
@@ -124,6 +125,17 @@ impl Flow {
     }
 }
 
+impl Redaction {
+    /// The record of an end as it is shown to whoever observes.
+    pub(crate) fn shown(&self, exit: &ExitRecord) -> ExitRecord {
+        let mut exit = exit.clone();
+        if let Some(redactor) = self.redactor() {
+            mask_exit(&mut exit, &mut Mask { redactor, open: false, counts: Counts::new() });
+        }
+        exit
+    }
+}
+
 impl Session {
     /// What masks secrets in what is shown; none where the policy does not ask for it. `open`: more output can come.
     pub(crate) fn mask(&self, open: bool) -> Option<Mask> {
@@ -155,14 +167,6 @@ impl Session {
 
     pub(crate) fn redactor(&self) -> Option<Arc<Redactor>> {
         self.inner.runtime.inner.redaction.redactor()
-    }
-
-    /// The record of an end as it is shown to whoever observes.
-    pub(crate) fn shown(&self, mut exit: ExitRecord) -> ExitRecord {
-        if let Some(mut mask) = self.mask(false) {
-            mask_exit(&mut exit, &mut mask);
-        }
-        exit
     }
 
     /// Puts into the trace what was masked of a command, once for a command, by whoever masks first.

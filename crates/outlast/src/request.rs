@@ -31,9 +31,10 @@ pub struct RunRequest {
     pub env: Vec<(OsString, OsString)>,
     /// The names of those entries of `env` that the call itself asked for: a clean environment keeps them.
     pub asked: Vec<OsString>,
-    /// Where standard input comes from.
+    /// Where standard input comes from. With [`Stdin::Terminal`] all three streams are a terminal; `TERM` in `env` is
+    /// what the command takes it for (term(7)).
     pub stdin: Stdin,
-    /// Merged or separate capture.
+    /// Merged or separate capture. What a terminal prints cannot be separated.
     pub streams: Streams,
     /// How long it runs in the foreground; none means no clock.
     pub grace: Option<Duration>,
@@ -52,6 +53,9 @@ pub struct RunRequest {
     pub over_cap: OverCap,
     /// Output held in memory before there are records, in bytes for each stream.
     pub hold: u64,
+    /// How long it may print nothing in the background before a notice says so, once; 0 means no notice, none 15 minutes.
+    /// It never stops anything.
+    pub quiet_after: Option<Duration>,
     /// The time between TERM and KILL.
     pub stop_grace: Duration,
     /// A line for people.
@@ -107,6 +111,7 @@ impl RunRequest {
             cap: LogCap::default(),
             over_cap: OverCap::default(),
             hold: HOLD_BYTES,
+            quiet_after: None,
             stop_grace: Duration::from_millis(STOP_GRACE_MS),
             label: None,
             consumer: "model".to_owned(),
@@ -179,6 +184,9 @@ impl RunRequest {
         }
         if !self.cwd.is_absolute() {
             return Err(Error::Usage(format!("the working directory {} is not an absolute path", self.cwd.display())));
+        }
+        if matches!(self.stdin, Stdin::Terminal(_)) && self.streams == Streams::Separate {
+            return usage("a terminal has one stream of output: separate streams go with no terminal");
         }
         check_name(NameField::Consumer, &self.consumer).map_err(|error| Error::Usage(error.to_string()))
     }

@@ -2,27 +2,27 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outlast_core::delivery::Via;
 use outlast_core::id::CommandId;
+use outlast_core::names::{display_line, shorten};
+use outlast_core::receipt;
 use outlast_core::record::{ExitRecord, OutputState, ProcessMark};
 use outlast_core::request::{Request, Streams};
 use outlast_core::wire::{FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
 use crate::command::Command;
-use crate::ended;
 use crate::error::{Error, Result};
-use crate::event::{Demotion, RunEvent};
+use crate::event::{Demotion, LABEL_CHARACTERS, Progress, RunEvent};
 use crate::finished::{Finished, Held};
 use crate::hide::Flow;
 use crate::keeper::{self, ANSWER_BOUND};
 use crate::launch::{self, Launched};
 use crate::link;
-use crate::observe::Ends;
 use crate::output::{Piece, Stream};
+use crate::quiet::Quiet;
 use crate::read::Reading;
 use crate::session::Session;
 use crate::stopping::StopOptions;
@@ -50,12 +50,13 @@ pub struct Running {
     /// What ends the stream, once the output before it was passed on.
     last: Option<RunEvent>,
     not_demoted: Option<String>,
+    /// What the command said it has changed, where there are no records of it.
+    changes: Vec<receipt::Change>,
     over: bool,
+    quiet_after: Option<Duration>,
     /// Whether nobody has to hear that the end was shown, because it is told from the records: its supervisor
     /// went away without a word, or it was in the background although this caller waited.
     unheard: bool,
-    /// Tells the observers of its start how it ended.
-    ends: Option<Ends>,
 }
 
 /// The log of a command whose output outgrew what is held.
@@ -68,7 +69,13 @@ struct Records {
 }
 
 impl Running {
-    pub(crate) fn new(session: Session, mut request: Request, launched: Launched, remarks: Vec<String>) -> Running {
+    pub(crate) fn new(
+        session: Session,
+        mut request: Request,
+        launched: Launched,
+        quiet_after: Option<Duration>,
+        remarks: Vec<String>,
+    ) -> Running {
         request.id = launched.joined.unwrap_or(request.id);
         let flow = session.redactor().map(|redactor| Flow::after(redactor, Vec::new(), false));
         let withheld = session.withholds();
@@ -87,21 +94,33 @@ impl Running {
             events: VecDeque::new(),
             last: None,
             not_demoted: None,
+            changes: Vec::new(),
             over: false,
+            quiet_after,
             unheard: false,
-            ends: None,
         }
-    }
-
-    /// Has observers of its start, who hear its end; not of one that joined another command.
-    pub(crate) fn observed(mut self, ends: Option<Ends>) -> Running {
-        self.ends = ends.filter(|_| !self.joined());
-        self
     }
 
     /// The command's id; that of the command that was joined, where one was.
     pub fn id(&self) -> &CommandId {
         &self.request.id
+    }
+
+    /// What can be seen of it after it has printed nothing for so long.
+    pub fn quiet(&self, silent: Duration) -> Quiet {
+        Quiet::of(self.request.id, silent, self.leader.as_ref().map(|leader| leader.pid))
+    }
+
+    /// How far it is, for who shows that.
+    pub fn progress(&self) -> Progress {
+        let line = self.request.line();
+        let line = self.session.redactor().map_or_else(|| line.clone(), |redactor| redactor.text(&line));
+        let line = display_line(&line);
+        Progress {
+            elapsed: self.started.elapsed(),
+            total: self.request.grace_ms.map(Duration::from_millis),
+            label: shorten(&line, LABEL_CHARACTERS),
+        }
     }
 
     /// Whether an identical command was there already and was joined.
@@ -276,12 +295,14 @@ impl Running {
         }
         match frame.json::<FromSupervisor>().map_err(link::channel_error)? {
             FromSupervisor::Started { leader, at_ms } => {
+                self.session.hub().runs(*self.session.id(), self.request.id);
                 self.leader = Some(leader.clone());
                 self.pidfd = frame.fds.into_iter().next();
                 self.events.push_back(RunEvent::Started { leader, at_ms });
             }
             FromSupervisor::Refused { refusal, reason, running } => {
                 self.over = true;
+                self.session.hub().not_started(*self.session.id(), self.request.id);
                 return Err(launch::refused(refusal, reason, running));
             }
             FromSupervisor::Materialised { output, .. } => self.open_records(output)?,
@@ -296,11 +317,12 @@ impl Running {
                 if let Some(leader) = self.pidfd.take() {
                     self.session.keep_leader(self.request.id, leader);
                 }
+                self.leave();
                 let joined = self.joined();
                 let remarks = self.remarks.clone();
-                self.leave_observers();
                 self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined, remarks }));
             }
+            FromSupervisor::Changed { paths } => self.changes = receipt::written(paths),
             FromSupervisor::Delivered { refused } => self.events.push_back(RunEvent::InputTaken { refused }),
             FromSupervisor::NotDemoted { reason } => {
                 self.not_demoted = Some(reason.clone());
@@ -321,11 +343,9 @@ impl Running {
         Ok(())
     }
 
-    /// From now on the end is told to observers by somebody else.
-    fn leave_observers(&mut self) {
-        if let Some(ends) = self.ends.take() {
-            ended::follow(&self.session, self.request.id, ends);
-        }
+    /// From now on somebody else hears how it goes on.
+    fn leave(&self) {
+        self.session.attend(self.request.id, self.request.consumer.clone(), self.quiet_after);
     }
 
     fn take_bytes(&mut self, stream: frame::Stream, bytes: Vec<u8>) {
@@ -398,15 +418,22 @@ impl Running {
         if materialised && self.records.is_none() {
             self.open_records(exit.output)?;
         }
+        self.session.hub().ended(&exit);
         let mut finished = Finished::of(exit, materialised);
         finished.not_demoted = self.not_demoted.take();
         finished.joined = self.joined();
         finished.remarks.clone_from(&self.remarks);
+        finished.changes = std::mem::take(&mut self.changes);
         let mut mask = self.session.mask(false);
         match &mut self.records {
             Some(records) => {
                 records.grow(finished.exit.output)?;
-                finished.log = Some(records.command.dir()?.log_path());
+                let dir = records.command.dir()?;
+                finished.log = Some(dir.log_path());
+                // Of an end in the background they are pending, for each consumer.
+                if !finished.exit.demoted {
+                    finished.changes = dir.receipts()?;
+                }
                 if let Some(stored) = records.reading.stored() {
                     finished.take_stored(stored, self.request.hold, mask.as_mut())?;
                 }
@@ -416,9 +443,6 @@ impl Running {
         if let Some(mask) = &mut mask {
             finished.mask(mask, self.records.is_some());
             self.session.trace_redacted(self.request.id, &mask.counts)?;
-        }
-        if let Some(ends) = self.ends.take() {
-            ends.send_replace(Some(Arc::new(finished.exit.clone())));
         }
         if self.withheld && self.request.follow {
             let held: Vec<_> = self.held.chunks().map(|(stream, bytes)| (stream, bytes.to_vec())).collect();
@@ -451,7 +475,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.leave_observers();
+        // Of one that it joined, those hear who wait for it.
+        if !self.joined() {
+            self.leave();
+        }
     }
 }
 

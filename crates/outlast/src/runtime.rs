@@ -15,8 +15,8 @@ use outlast_host::{clock, mark};
 
 use crate::config::{Birth, Config};
 use crate::error::{Error, Result};
+use crate::hub::Hub;
 use crate::link::Link;
-use crate::observe::Observers;
 use crate::places::Places;
 use crate::redaction::Redaction;
 use crate::text_policy::TextRule;
@@ -30,7 +30,7 @@ pub struct Runtime {
 pub(crate) struct RuntimeInner {
     pub(crate) config: Config,
     /// What masks secrets in what is shown.
-    pub(crate) redaction: Redaction,
+    pub(crate) redaction: Arc<Redaction>,
     /// What of final texts is kept.
     pub(crate) text_rule: TextRule,
     state: Result<State>,
@@ -39,6 +39,8 @@ pub(crate) struct RuntimeInner {
     /// Sessions that have a handle in this process, so that every handle is the same session.
     pub(crate) sessions: Mutex<HashMap<SessionId, Weak<SessionInner>>>,
     ids: Mutex<IdSource>,
+    /// Who hears of what happens.
+    pub(crate) hub: Hub,
 }
 
 /// What the handles of one session share.
@@ -51,7 +53,6 @@ pub(crate) struct SessionInner {
     /// The same with the context that it was given through a handle of this process.
     pub(crate) given: OnceLock<SessionRecord>,
     pub(crate) owner: Option<Owner>,
-    pub(crate) observers: Arc<Observers>,
 }
 
 /// What the owner of a session holds.
@@ -95,14 +96,16 @@ impl Runtime {
     fn of(config: Config, state: Result<State>) -> Runtime {
         let written = state.as_ref().map(|state| state.sessions().check_writable());
         let unwritable = written.ok().and_then(Result::err).map(Error::from);
+        let redaction = Arc::new(Redaction::of(&config.policy));
         let inner = RuntimeInner {
-            redaction: Redaction::of(&config.policy),
+            redaction: redaction.clone(),
             text_rule: TextRule::default(),
             config,
             state,
             unwritable,
             sessions: Mutex::default(),
             ids: Mutex::new(IdSource::default()),
+            hub: Hub::new(redaction),
         };
         Runtime { inner: Arc::new(inner) }
     }

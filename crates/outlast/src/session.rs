@@ -16,7 +16,6 @@ use tokio::sync::{MappedMutexGuard, MutexGuard};
 use crate::error::{Error, Result};
 use crate::keeper::Keepers;
 use crate::link::Link;
-use crate::observe::{Observer, Starting};
 use crate::runtime::{Runtime, SessionInner};
 
 /// A handle to one session. Clones are the same session; the last one frees what it owns.
@@ -90,13 +89,6 @@ impl Session {
             return Err(Error::AnchorGone { session: self.inner.id, pid: anchor.pid });
         }
         Ok(())
-    }
-
-    /// Calls `observe` for each command that this process starts in this session from now on, before its work begins,
-    /// until the observer is dropped. It is called on a thread of its own; a slow one delays a start by 100 ms at most, and
-    /// a panic in it harms nobody.
-    pub fn observe(&self, observe: impl Fn(&Starting) + Send + 'static) -> Result<Observer> {
-        self.inner.observers.add(observe)
     }
 
     /// Its directory, for calls that need one.

@@ -4,6 +4,7 @@ use outlast_core::ending::{End, Fact};
 use outlast_core::id::{Alias, CommandId, SessionId};
 use outlast_core::notice::records_incomplete;
 use outlast_core::origin::Trust;
+use outlast_core::receipt::Change;
 use outlast_core::record::{
     ExitRecord, OutputState, PROCESS, Phase, RequestRecord, SchemaCheck, StatusRecord, Survivor, TextRecord,
     VerdictRecord, check_schema, schema,
@@ -93,6 +94,8 @@ pub struct Snapshot {
     pub stdin_open: bool,
     /// Milliseconds since the last byte of output, while a supervisor answers.
     pub quiet_ms: Option<u64>,
+    /// What it said it has changed; nothing before its end, and nothing where only a brief look was taken.
+    pub changes: Vec<Change>,
     /// The report that named it as lost.
     pub report: Option<String>,
     /// When retention removed its output, Unix time in milliseconds; everything else is still known.
@@ -165,6 +168,7 @@ impl Snapshot {
             stopping_by: None,
             stdin_open: false,
             quiet_ms: None,
+            changes: Vec::new(),
             report: None,
             pruned_at_ms,
             note: newer.then(|| NEWER.to_owned()),
@@ -221,8 +225,9 @@ impl Snapshot {
             containment: status.map(|status| status.containment.clone()).unwrap_or_default(),
             limits_kept_by: status.and_then(|status| status.limits_kept_by.clone()),
             stopping_by: None,
-            stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin == Stdin::Open),
+            stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin != Stdin::Null),
             quiet_ms: None,
+            changes: Vec::new(),
             report: None,
             pruned_at_ms: None,
             note: None,

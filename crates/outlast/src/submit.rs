@@ -156,16 +156,19 @@ impl Session {
     async fn submit(&self, mut request: RunRequest, background: bool) -> Result<Running> {
         let remarks = self.admit(&mut request, background)?;
         let id = self.runtime().new_command_id()?;
-        let joins = request.join;
+        let (joins, quiet_after) = (request.join, request.quiet_after);
         let request = request.for_supervisor(self, id, background)?;
         self.runtime().inner.redaction.learn(&request.env);
         self.ensure_open().await?;
         let join = joins.then(|| Joining { key: JoinKey::of(&request), background });
-        let ends = self.inner.observers.tell(&request, PROCESS, self.redactor().as_deref()).await;
-        let launched = launch::launch(self, &request, join).await?;
+        self.hub().starting(&request, PROCESS).await;
+        let launched = launch::launch(self, &request, join).await;
+        if !matches!(&launched, Ok(launched) if launched.joined.is_none()) {
+            self.hub().not_started(*self.id(), id);
+        }
         // What is recorded of it in place of a supervisor that vanished is recorded from here on.
         let request = request.redactor().map_or_else(|| request.clone(), |redactor| redactor.conceal(&request));
-        Ok(Running::new(self.clone(), request, launched, remarks).observed(ends))
+        Ok(Running::new(self.clone(), request, launched?, quiet_after, remarks))
     }
 }
 

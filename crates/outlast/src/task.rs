@@ -34,7 +34,7 @@ use attend::Attendant;
 use output::Sink;
 use shared::Shared;
 
-pub use body::{StopToken, TaskContext, TaskWriter};
+pub use body::{StopToken, TaskContext, TaskReceipts, TaskWriter};
 pub use request::{TaskInput, TaskRequest};
 pub use stack::keep_panic_stacks;
 
@@ -94,7 +94,12 @@ impl Session {
         let (mut attendant, stop) = self.begin(&request, id);
         attendant.place = Some(place);
         let core = Arc::clone(&attendant.core);
-        let context = TaskContext { id, output: TaskWriter { sink: Arc::clone(&core.sink) }, stop };
+        let context = TaskContext {
+            id,
+            output: TaskWriter { sink: Arc::clone(&core.sink) },
+            receipts: TaskReceipts { core: Arc::downgrade(&core) },
+            stop,
+        };
         let (started, has_started) = oneshot::channel();
         tokio::spawn(attendant.attend(Box::pin(async move { body(context).await }), started));
         // Whoever attends to it says so once, unless this tokio is being shut down.
@@ -140,6 +145,7 @@ impl Session {
             started_at_ms: clock::unix_ms(),
             started: clock::monotonic(),
             sink: Arc::new(Sink::new(log, redactor)),
+            receipts: Mutex::new(Some(Default::default())),
             inbox: Mutex::new(request.input.clone()),
             kept: watch::Sender::new(false),
             asks,
@@ -169,7 +175,6 @@ impl Session {
             records,
             asks: asked,
             stop,
-            ends: None,
             text: String::new(),
             limit: None,
             place: None,
@@ -283,6 +288,7 @@ impl Task {
         let tail = self.core.sink.tail();
         let from = state.output.bytes.saturating_sub(tail.len() as u64);
         snapshot.output.show(tail, from);
+        snapshot.changes = state.changes;
         if state.phase != Phase::Ended {
             snapshot.phase = state.phase;
             (snapshot.end, snapshot.exit_code, snapshot.ok, snapshot.ended_at_ms) = (None, None, None, None);

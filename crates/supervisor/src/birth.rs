@@ -11,8 +11,10 @@ use outlast_host::inherit;
 use outlast_host::proc::{self, ProcError};
 use outlast_host::program::{recorded_program, resolve_program};
 use outlast_host::sys::spawn::{Leader, LeaderPlan, spawn_leader};
+use outlast_host::terminal::Terminal;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
 use rustix::process::Resource;
 
 /// How much more readily the kernel picks the command than its supervisor when memory runs out.
@@ -37,6 +39,8 @@ pub struct Born {
     pub outputs: Vec<OwnedFd>,
     /// What it reads, where it was asked for.
     pub stdin: Option<OwnedFd>,
+    /// The command's end of its terminal, where it has one.
+    pub terminal: Option<OwnedFd>,
 }
 
 /// A command whose directory and program were found, ready to start.
@@ -76,30 +80,18 @@ pub fn prepare(request: &Request) -> Result<Prepared, Failed> {
 }
 
 impl Prepared {
-    /// Starts the leader; its standard input is `/dev/null` unless an open one is asked for.
+    /// Starts the leader; its standard input is `/dev/null` unless another is asked for.
     pub fn start(self, request: &Request, context: &Context, cgroup: Option<&impl AsFd>) -> Result<Born, Failed> {
-        let null = &context.null;
-        let pipe_failed = |errno| Failed { step: "pipe", errno, what: "a pipe for the output".into() };
-        let (out_read, out_write) = capture_pipe().map_err(pipe_failed)?;
-        let mut outputs = vec![out_read];
-        let mut err_write = None;
-        if request.streams == Streams::Separate {
-            let (read, write) = capture_pipe().map_err(pipe_failed)?;
-            outputs.push(read);
-            err_write = Some(write);
-        }
-        let input = match request.stdin {
-            Stdin::Null => None,
-            Stdin::Open => Some(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(pipe_failed)?),
-        };
+        let ends = Ends::open(request)?;
         let plan = LeaderPlan {
             program: c_string(self.file.into_os_string().into_vec()),
             argv: request.argv.iter().map(|text| c_string(text.0.clone())).collect(),
             env: environment(request),
             cwd: self.cwd.as_fd(),
-            stdin: input.as_ref().map_or(null.as_fd(), |(read, _)| read.as_fd()),
-            stdout: out_write.as_fd(),
-            stderr: err_write.as_ref().unwrap_or(&out_write).as_fd(),
+            stdin: ends.stdin.as_ref().or(ends.terminal()).unwrap_or(&context.null).as_fd(),
+            terminal: ends.terminal().is_some(),
+            stdout: ends.stdout.as_fd(),
+            stderr: ends.stderr.as_ref().unwrap_or(&ends.stdout).as_fd(),
             cgroup: cgroup.map(AsFd::as_fd),
             rlimits: rlimits(request)?,
             inherited: inherit::differing(&request.inherited, &context.limits),
@@ -108,16 +100,59 @@ impl Prepared {
         };
         let what = plan.program.to_string_lossy().into_owned();
         let leader = spawn_leader(&plan).map_err(|error| Failed { step: error.step, errno: error.errno, what })?;
-        let stdin = input.map(|(_, write)| write);
-        if let Some(stdin) = &stdin {
-            set_nonblocking(stdin).map_err(pipe_failed)?;
+        let Ends { outputs, input, stdout, is_terminal, .. } = ends;
+        Ok(Born { leader, outputs, stdin: input, terminal: is_terminal.then_some(stdout) })
+    }
+}
+
+/// Both ends of the command's streams: the first three are the command's, the others ours.
+struct Ends {
+    /// None where `/dev/null` or the terminal takes its place.
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    /// None where it is the same as `stdout`.
+    stderr: Option<OwnedFd>,
+    outputs: Vec<OwnedFd>,
+    input: Option<OwnedFd>,
+    /// Whether `stdout` is a terminal, which `stdin` is then too.
+    is_terminal: bool,
+}
+
+impl Ends {
+    fn open(request: &Request) -> Result<Ends, Failed> {
+        let pipe_failed = |errno| Failed { step: "pipe", errno, what: "a pipe for a stream".into() };
+        if let Stdin::Terminal(size) = request.stdin {
+            let opened = Terminal::open(size).and_then(|Terminal { ours, theirs }| {
+                let input = rustix::io::fcntl_dupfd_cloexec(&ours, 3)?;
+                let (outputs, input) = (vec![ours], Some(input));
+                Ok(Ends { stdin: None, stdout: theirs, stderr: None, outputs, input, is_terminal: true })
+            });
+            let what = || "a pseudo-terminal (/dev/ptmx, and devpts at /dev/pts)".to_owned();
+            return opened.map_err(|errno| Failed { step: "terminal", errno, what: what() });
         }
-        Ok(Born { leader, outputs, stdin })
+        let (out_read, stdout) = capture_pipe().map_err(pipe_failed)?;
+        let mut ends =
+            Ends { stdin: None, stdout, stderr: None, outputs: vec![out_read], input: None, is_terminal: false };
+        if request.streams == Streams::Separate {
+            let (read, write) = capture_pipe().map_err(pipe_failed)?;
+            ends.outputs.push(read);
+            ends.stderr = Some(write);
+        }
+        if request.stdin == Stdin::Open {
+            let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(pipe_failed)?;
+            set_nonblocking(&write).map_err(pipe_failed)?;
+            (ends.stdin, ends.input) = (Some(read), Some(write));
+        }
+        Ok(ends)
+    }
+
+    fn terminal(&self) -> Option<&OwnedFd> {
+        self.is_terminal.then_some(&self.stdout)
     }
 }
 
 fn capture_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
-    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     set_nonblocking(&read)?;
     Ok((read, write))
 }

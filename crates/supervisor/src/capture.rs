@@ -28,7 +28,7 @@ const WIDE_PIPE: usize = 1 << 20;
 pub struct Found {
     /// Bytes that came.
     pub bytes: usize,
-    /// The pipe was closed by everybody who held it.
+    /// Everybody who held the other end closed it: nothing more comes.
     pub closed: bool,
 }
 
@@ -85,6 +85,11 @@ impl Capture {
         self.pipes.iter().enumerate().filter_map(|(number, pipe)| Some((number, &pipe.as_ref()?.fd)))
     }
 
+    /// Whether something may still come.
+    pub fn is_open(&self) -> bool {
+        self.pipes.iter().any(Option::is_some)
+    }
+
     /// Reads what pipe `number` has, for a turn; `sink` is given each piece as it comes.
     pub fn read(&mut self, number: usize, sink: &mut dyn FnMut(Stream, &[u8])) -> Found {
         let mut found = Found::default();
@@ -111,7 +116,8 @@ impl Capture {
                 }
                 Err(Errno::INTR) => continue,
                 Err(Errno::WOULDBLOCK) => {}
-                // A pipe that cannot be read any more is over like one that was closed.
+                // A pipe that cannot be read any more is over like one that was closed; a terminal that nobody holds
+                // says so by an error (tty(4), EIO).
                 Err(_) => found.closed = true,
             }
             break;

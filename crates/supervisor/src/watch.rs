@@ -2,6 +2,7 @@
 
 mod callers;
 mod begin;
+mod evidence;
 mod finish;
 mod orphan;
 mod talk;
@@ -15,6 +16,7 @@ use outlast_core::ending::{BY_SESSION_END, Fact};
 use outlast_core::joining::Joinable;
 use outlast_core::lifecycle::{Action, Cause, Event, Life, Stage};
 use outlast_core::policy::redact::Redactor;
+use outlast_core::receipt::Published;
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{Lifetime, OsText, Request};
 use outlast_core::wire::{FromOwnKeeper, ToOwnKeeper};
@@ -113,7 +115,8 @@ impl Post {
                     (FromOwnKeeper::Quit, _) => return None,
                     // The channel was lost on the way, for want of a descriptor: its caller starts again.
                     (FromOwnKeeper::Assign { .. }, None) => self.tell_keeper(&ToOwnKeeper::Spare, None),
-                    (FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. }, _) => {}
+                    // Whoever was to be met there was looking for a command that is over: the channel is closed.
+                    (FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. } | FromOwnKeeper::Meet, _) => {}
                 }
             }
             self.link.as_ref()?;
@@ -186,6 +189,9 @@ pub struct Watch<'a> {
     ended_at_ms: Option<u64>,
     leader: ProcessMark,
     pidfd: OwnedFd,
+    /// The command's end of its terminal, open as long as the leader lives, which may close it and come back to it
+    /// (tty(4), `/dev/tty`).
+    terminal: Option<OwnedFd>,
     stdin: Option<Stdin>,
     capture: Capture,
     /// Masks secrets in what is stored, where that is asked for.
@@ -200,6 +206,7 @@ pub struct Watch<'a> {
     joinable: Option<Joinable>,
     /// What was held of the output, where that was stored for callers beyond those who get it.
     raw: Option<Vec<(Stream, Vec<u8>)>>,
+    receipts: Published,
     exit: Option<ExitRecord>,
     /// Whether the end was shown by a caller.
     told: bool,
@@ -213,11 +220,13 @@ pub struct Watch<'a> {
     reaped: bool,
 }
 
-/// The pipe into the command's standard input.
+/// The pipe into the command's standard input, or our end of its terminal.
 struct Stdin {
     fd: OwnedFd,
     queue: std::collections::VecDeque<u8>,
     close_when_empty: bool,
+    /// Whether what was typed last at a terminal is no whole line; none for a pipe.
+    line_begun: Option<bool>,
     watched: bool,
 }
 
@@ -316,6 +325,7 @@ impl Watch<'_> {
             if pid == self.leader.pid && !self.reaped {
                 self.reaped = true;
                 self.ended_at_ms = Some(clock::unix_ms());
+                self.terminal = None;
                 let _ = self.post.poll.remove(&self.pidfd);
                 crash::point("supervisor.reaped");
                 let fact = fact_of(status);
@@ -333,7 +343,14 @@ impl Watch<'_> {
                 (FromOwnKeeper::Stop { by, detached }, _) => self.stop_for(&by, detached),
                 (FromOwnKeeper::Owner { mark }, _) => self.post.context.owner = mark,
                 (FromOwnKeeper::Join(offer), Some(channel)) => self.join(offer, channel),
-                (FromOwnKeeper::Join(_) | FromOwnKeeper::Assign { .. } | FromOwnKeeper::Quit, _) => {}
+                (FromOwnKeeper::Meet, Some(channel)) => {
+                    // A channel that cannot be watched is closed, which says that nobody is here.
+                    self.clients.add(&self.post.poll, channel);
+                }
+                (
+                    FromOwnKeeper::Join(_) | FromOwnKeeper::Assign { .. } | FromOwnKeeper::Meet | FromOwnKeeper::Quit,
+                    _,
+                ) => {}
             }
         }
     }
@@ -398,6 +415,7 @@ impl Watch<'_> {
     /// What each turn ends with: caps, samples, growth, answers that are due.
     fn look_after(&mut self) {
         let now = clock::monotonic();
+        self.leave_terminal();
         if self.records.is_none() && self.capture.overflows() && self.exit.is_none() {
             self.overflow();
         }

@@ -1,5 +1,6 @@
 //! `outlast run`: starts a command in the foreground or in the background.
 
+mod terminal;
 mod request;
 mod input;
 mod foreground;
@@ -12,7 +13,7 @@ use outlast::{Delivery, Demotion, Finished, Outcome, RunRequest, Session};
 use outlast_core::names::display_line;
 use outlast_core::request::{Lifetime, Streams, Survivors};
 
-use super::{Context, Scope, context, not_built};
+use super::{Context, Scope, context};
 use crate::exit::{self, Answer, Failure};
 use crate::view::CommandView;
 use crate::words;
@@ -52,7 +53,7 @@ pub struct RunArgs {
     /// Stop it after this time without output
     #[arg(long, value_name = "D", value_parser = context::duration)]
     idle_limit: Option<Duration>,
-    /// Say so after this time without output, in the foreground alone; never stops it
+    /// Say so once after this time without output, in the foreground alone; 0s: never [default: 15m]
     #[arg(long, value_name = "D", value_parser = context::duration)]
     quiet_after: Option<Duration>,
     /// The working directory
@@ -76,6 +77,9 @@ pub struct RunArgs {
     /// Leave its standard input open, for `send` or for what comes in here
     #[arg(long)]
     stdin: bool,
+    /// Give it a terminal of its own, for `send` or for what is typed here
+    #[arg(long)]
+    pty: bool,
     /// Who starts it [default: $OUTLAST_CONSUMER, else human or model]
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
@@ -97,10 +101,8 @@ pub struct RunArgs {
     /// Print one JSON object, at the end or when it moves to the background
     #[arg(long)]
     json: bool,
-    #[arg(long, hide = true)]
-    pty: bool,
     /// Join an identical command that runs, if it was started with --join too
-    #[arg(long, conflicts_with_all = ["unique", "stdin"])]
+    #[arg(long, conflicts_with_all = ["unique", "stdin", "pty"])]
     join: bool,
     /// Join nothing and be joined by nothing, which is the default
     #[arg(long)]
@@ -158,9 +160,6 @@ impl From<DeliveryName> for Delivery {
 
 /// Runs a command.
 pub async fn run(args: RunArgs, context: &Context) -> Answer {
-    if args.pty {
-        return not_built("--pty");
-    }
     let request = request::build(&args, context)?;
     if let Err(reason) = context.runtime.records()
         && !args.background
@@ -173,8 +172,9 @@ pub async fn run(args: RunArgs, context: &Context) -> Answer {
     } else {
         let how = foreground::How {
             json: args.json,
-            forward_input: args.stdin,
-            quiet_after: args.quiet_after.filter(|time| !time.is_zero()),
+            forward_input: args.stdin || args.pty,
+            terminal: args.pty,
+            quiet_after: outlast::quiet_time(args.quiet_after),
             detached: matches!(args.lifetime, Lifetime::Detached { .. }),
         };
         foreground::run(&session, request, how, context).await

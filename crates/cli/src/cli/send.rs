@@ -9,12 +9,13 @@ use outlast_core::ending::signal_name;
 use super::{Context, Scope, context};
 use crate::exit::{self, Answer, Failure};
 
-/// Sends text to the standard input of a command that was started with --stdin, or a signal
+/// Sends text to the standard input of a command that was started with --stdin or --pty, or a signal
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   outlast send w1 yes              the text and a line break
   outlast send w1 'last line' --eof  and then the end of input
+  outlast send w1 $'\\x03'           Ctrl-C, at the terminal of a command with --pty
   outlast send w1 --signal HUP     to its process group; not a stop")]
 pub struct SendArgs {
     /// Id, alias, or the beginning of an id
@@ -26,7 +27,7 @@ pub struct SendArgs {
     /// Add no line break to the text
     #[arg(long, requires = "text")]
     no_newline: bool,
-    /// Close the command's standard input, after the text
+    /// Close the command's standard input, after the text; at a terminal, type ^D
     #[arg(long)]
     eof: bool,
     /// Send this signal to the command's process group

@@ -36,7 +36,7 @@ const JOINED: &str = "The same command was running already: this is that one (`u
 
 /// Runs a command.
 pub async fn run(call: &Call, arguments: RunArguments) -> Result<Answer, Failure> {
-    let quiet = arguments.quiet_after.map(|Time(time)| time).filter(|time| !time.is_zero());
+    let quiet = outlast::quiet_time(arguments.quiet_after.as_ref().map(|Time(time)| *time));
     let background = arguments.background == Some(true);
     if background && call.settings.foreground_only {
         return Ok(Reply::error("`background` is not offered: this server runs with --foreground-only").into());
@@ -97,7 +97,7 @@ async fn foreground(call: &Call, request: RunRequest) -> Result<Option<Outcome>,
                 None => return end_of(call, running).await.map(Some),
             },
             _ = ticks.tick() => if let Some(progress) = &call.progress {
-                progress.tell(&running.last_output(LAST_BYTES)?).await;
+                progress.tell(&running.last_output(LAST_BYTES)?, Some(&running.progress())).await;
             },
         }
     }

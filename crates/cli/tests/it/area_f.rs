@@ -159,8 +159,13 @@ fn f11_stop_while_output_drains() {
 #[test]
 fn f12_command_that_waits_for_input_can_be_stopped() {
     let world = world();
-    let id = world.bg(&["--stdin", "--", "cat"]);
-    world.stop(&id);
-    world.status(&id).ends("stopped", 143);
-    world.nothing_left_of(&id);
+    for (options, line) in [(&["--stdin"][..], "exec cat"), (&["--pty"], "exec cat"), (&["--pty"], "read -p '? ' x")] {
+        let id = world.bg(&[options, &["--", "bash", "-c", line]].concat());
+        if line.starts_with("read") {
+            world.wait_until("the prompt is visible", || world.raw(&id) == b"? ");
+        }
+        world.stop(&id);
+        world.status(&id).ends("stopped", 143);
+        world.nothing_left_of(&id);
+    }
 }

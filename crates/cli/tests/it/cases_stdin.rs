@@ -31,3 +31,28 @@ fn case_103_a_question_meets_the_end_of_input_or_an_answer() {
     world.outlast(&["wait", &id]).ok();
     assert_eq!(world.outlast(&["logs", &id]).ok().text(), "Continue? [y/N] got:y\n");
 }
+
+#[test]
+fn case_104_a_terminal_for_those_who_need_one() {
+    let world = world();
+    let asks = ["python3", "-c", "import sys; print(sys.stdout.isatty())"];
+    assert_eq!(world.outlast(&[&["run", "--json", "--"][..], &asks].concat()).ok().json().output(), "False\n");
+    let asks = ["python3", "-c", "import sys, os; print(sys.stdout.isatty(), os.get_terminal_size())"];
+    let told = world.outlast(&[&["run", "--json", "--pty", "--"][..], &asks].concat()).ok().json();
+    assert_eq!(told.output(), "True os.terminal_size(columns=80, lines=24)\n");
+}
+
+#[test]
+fn case_104_an_interrupt_is_a_byte() {
+    let world = world();
+    let id = world.bg(&["--pty", "--", "cat"]);
+    world.outlast(&["send", &id, "\x03"]).ok();
+    let told = world.wait(&id);
+    told.ends("signaled", 130);
+    assert_eq!(told.str("/end/signal"), "INT");
+    let id = bg_shell(&world, &["--pty"], "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep .05; done");
+    world.wait_until("the trap is set", || world.raw(&id) == b"ready\r\n");
+    world.outlast(&["send", &id, "\x03", "--no-newline"]).ok();
+    world.wait(&id).ends("exited", 9);
+    assert_eq!(world.raw(&id), b"ready\r\n^Ccaught\r\n");
+}

@@ -11,6 +11,7 @@ mod hooks;
 mod setup;
 mod real_programs;
 mod watchers;
+mod terminals;
 
 mod kills;
 
@@ -42,6 +43,8 @@ mod area_j;
 mod area_k;
 mod area_l;
 mod area_m;
+mod area_n;
+mod area_o;
 mod area_p;
 mod area_q;
 mod area_r;

@@ -259,6 +259,7 @@ fn a_stop_without_grace_kills_at_once_and_a_second_stop_can_shorten() {
 fn k9_what_the_death_of_a_supervisor_sends_is_no_end_of_its_own() {
     let cases = [
         (None, "stopped"),
+        (Some(Fact::Signaled(1)), "stopped"),
         (Some(Fact::Signaled(9)), "stopped"),
         (Some(Fact::Signaled(13)), "stopped"),
         (Some(Fact::Signaled(11)), "signaled"),

@@ -11,7 +11,7 @@ use crate::id::CommandId;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceLine {
-    /// `session`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`,
+    /// `session`, `turn`, `cancelled`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`,
     /// `pruned`, `redacted`, `text`; in the trace of the state directory `removed`.
     #[serde(rename = "type")]
     pub kind: String,
@@ -66,6 +66,9 @@ pub struct TraceLine {
     /// The one delivery that consumed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_via: Option<String>,
+    /// What still ran when a turn was cancelled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<CommandId>,
     /// The report that names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use outlast_core::id::CommandId;
+use outlast_core::receipt::{Change, ReceiptLine};
 use outlast_core::record::{
     Durability, ExitRecord, ProcessMark, PrunedRecord, RequestRecord, StatusRecord, TextRecord, VerdictRecord, schema,
 };
 use serde::{Deserialize, Serialize};
 
 use super::places::Home;
-use super::{Loaded, load, name, put, put_once};
+use super::{Loaded, load, name, put, put_once, receipts};
 use crate::atomic::{Reserved, Slack};
 use crate::crash;
 use crate::dir::{Dir, FileError, Result};
@@ -177,6 +178,21 @@ impl CommandDir {
         self.check_id("write", name::VERDICT, record.id)?;
         put_once(&self.dir, name::VERDICT, record, self.durability)?;
         self.dir.remove_if_there(name::EXIT_SPACE).map(|_| ())
+    }
+
+    /// Appends what the command says it changed. Only the holder of the lease does this.
+    pub fn append_receipt(&self, line: &ReceiptLine) -> Result<()> {
+        receipts::append(&self.dir, line, self.durability)
+    }
+
+    /// What the command said it changed, so far.
+    pub fn receipts(&self) -> Result<Vec<Change>> {
+        receipts::read(&self.dir)
+    }
+
+    /// Whether the command said that it changed anything.
+    pub fn has_receipts(&self) -> Result<bool> {
+        receipts::any(&self.dir)
     }
 
     /// What was asked.

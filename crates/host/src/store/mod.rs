@@ -13,6 +13,7 @@ use crate::dir::{Dir, FileError, Result};
 pub mod reader;
 pub mod index;
 pub mod log;
+pub mod receipts;
 mod places;
 pub mod command;
 pub mod session;
@@ -98,6 +99,8 @@ pub mod name {
     pub const EXIT: &str = "exit.json";
     /// What a reconciler found; written once.
     pub const VERDICT: &str = "verdict.json";
+    /// What the command says it changed, a line each time.
+    pub const RECEIPTS: &str = "receipts.jsonl";
     /// That retention removed the output, and when; written once.
     pub const PRUNED: &str = "pruned.json";
     /// The final text of a task under a text policy.

@@ -24,6 +24,8 @@ pub struct LeaderPlan<'a> {
     pub cwd: BorrowedFd<'a>,
     /// Becomes descriptor 0.
     pub stdin: BorrowedFd<'a>,
+    /// Whether `stdin` is a terminal, which then controls the leader's session (ioctl_tty(2), TIOCSCTTY).
+    pub terminal: bool,
     /// Becomes descriptor 1.
     pub stdout: BorrowedFd<'a>,
     /// Becomes descriptor 2; may be the same as `stdout`.
@@ -62,8 +64,20 @@ pub struct SpawnError {
 }
 
 /// The names of the steps that can fail, in order: the first three in this process, the others in the child.
-pub const STEPS: [&str; 11] =
-    ["pipe", "clone", "pidfd", "cgroup", "signals", "setsid", "pdeathsig", "cwd", "stdio", "rlimit", "exec"];
+pub const STEPS: [&str; 12] = [
+    "pipe",
+    "clone",
+    "pidfd",
+    "cgroup",
+    "signals",
+    "setsid",
+    "terminal",
+    "pdeathsig",
+    "cwd",
+    "stdio",
+    "rlimit",
+    "exec",
+];
 
 /// An index into [`STEPS`].
 #[derive(Clone, Copy)]
@@ -74,6 +88,7 @@ enum Step {
     Cgroup,
     Signals,
     Setsid,
+    Terminal,
     Pdeathsig,
     Cwd,
     Stdio,
@@ -263,6 +278,9 @@ impl<'a> Prepared<'a> {
         signals::reset_dispositions();
         signals::unblock_all().map_err(|e| (Step::Signals, e))?;
         rustix::process::setsid().map_err(|e| (Step::Setsid, e))?;
+        if self.plan.terminal {
+            rustix::process::ioctl_tiocsctty(self.plan.stdin).map_err(|e| (Step::Terminal, e))?;
+        }
         self.die_with_parent().map_err(|e| (Step::Pdeathsig, e))?;
         self.raise_oom_score();
         rustix::process::fchdir(self.plan.cwd).map_err(|e| (Step::Cwd, e))?;
@@ -394,6 +412,7 @@ mod tests {
             env: words(&[c"PATH=/bin:/usr/bin"]),
             cwd: cwd.as_fd(),
             stdin: null.as_fd(),
+            terminal: false,
             stdout: null.as_fd(),
             stderr: null.as_fd(),
             cgroup: None,

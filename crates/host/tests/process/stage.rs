@@ -62,6 +62,7 @@ impl Stage {
             env: vec![text("PATH=/usr/bin:/bin"), text("LC_ALL=C")],
             cwd: self.cwd.as_fd(),
             stdin: self.stdin.as_fd(),
+            terminal: false,
             stdout: self.stdout.as_fd(),
             stderr: self.stderr.as_fd(),
             cgroup: None,

@@ -21,7 +21,6 @@ use super::shared::{Ask, Shared};
 use super::stack::Caught;
 use crate::command::Command;
 use crate::keeper::ANSWER_BOUND;
-use crate::observe::Ends;
 use crate::places::Place;
 use crate::race::{self, First};
 use crate::session::Session;
@@ -46,7 +45,6 @@ pub(super) struct Attendant {
     pub(super) asks: mpsc::UnboundedReceiver<Ask>,
     pub(super) stop: watch::Sender<bool>,
     pub(super) door: Option<JoinHandle<()>>,
-    pub(super) ends: Option<Ends>,
     pub(super) text: String,
     pub(super) limit: Option<String>,
     /// Freed last, when nothing of the task is left.
@@ -57,10 +55,13 @@ impl Attendant {
     /// From the start of the body to the end of all that belongs to it.
     pub(super) async fn attend(mut self, body: Body, started: oneshot::Sender<()>) {
         self.be_kept().await;
-        let session = &self.core.session;
-        let redactor = session.redactor();
-        self.ends = session.inner.observers.tell(&self.core.request, &self.core.kind, redactor.as_deref()).await;
+        let hub = self.core.session.hub().clone();
+        hub.starting(&self.core.request, &self.core.kind).await;
         let mut body: Running = tokio::spawn(Caught(Box::pin(body)));
+        hub.runs(*self.core.session.id(), self.core.request.id);
+        if self.records.is_some() {
+            self.core.session.attend(self.core.request.id, self.core.request.consumer.clone(), None);
+        }
         // Whoever started it may have gone away: it runs all the same.
         let _ = started.send(());
         let mut dropped = false;
@@ -177,6 +178,7 @@ impl Attendant {
     }
 
     pub(super) fn record_as(&mut self, end: End) {
+        let changes = self.core.close_receipts();
         let text = std::mem::take(&mut self.text);
         let core = Arc::clone(&self.core);
         let rule = &core.session.runtime().inner.text_rule;
@@ -206,10 +208,9 @@ impl Attendant {
         let told = Arc::clone(&exit);
         self.core.sink.state().send_modify(move |state| {
             (state.phase, state.stopping_by, state.exit) = (Phase::Ended, None, Some(told));
+            state.changes = changes;
         });
-        if let Some(ends) = self.ends.take() {
-            ends.send_replace(Some(Arc::new(self.core.session.shown(exit.as_ref().clone()))));
-        }
+        self.core.session.hub().ended(&exit);
     }
 
     /// Keeps what the text policy has let through of the final text, which is no output then.

@@ -97,6 +97,11 @@ impl Guest {
             ToSupervisor::InputDone { close } => {
                 FromSupervisor::Delivered { refused: core.input(std::mem::take(&mut self.input), close) }
             }
+            ToSupervisor::Receipt { id, paths } => {
+                let ours = id == core.request.id;
+                let refused = if ours { core.receipt(paths) } else { Some(format!("{id} has ended")) };
+                FromSupervisor::Delivered { refused }
+            }
             ToSupervisor::Signal { .. } => {
                 let refused =
                     format!("{} is a task inside process {}: it takes no signals", core.request.id, core.me.pid);

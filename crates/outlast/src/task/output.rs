@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outlast_core::policy::redact::{Counts, Edges, Redactor, Stream as Chunks, add_up};
+use outlast_core::receipt::Change;
 use outlast_core::record::{ExitRecord, OutputState, Phase};
 use outlast_core::text::TEXT_BYTES;
 use outlast_host::clock;
@@ -24,6 +25,8 @@ pub(super) struct State {
     /// How often its stop was raised or forced.
     pub(super) signals: u32,
     pub(super) exit: Option<Arc<ExitRecord>>,
+    /// What it said it has changed, where that is in no records; known with the end.
+    pub(super) changes: Vec<Change>,
     /// Nothing more comes: the log is closed and its records are complete.
     pub(super) over: bool,
 }
@@ -64,6 +67,7 @@ impl Sink {
             stopping_by: None,
             signals: 0,
             exit: None,
+            changes: Vec::new(),
             over: false,
         };
         Sink { inner: Mutex::new(inner), state: watch::Sender::new(state) }

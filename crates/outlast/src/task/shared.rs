@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use outlast_core::id::Alias;
 use outlast_core::lifecycle::{Cause, KILL_BOUND};
+use outlast_core::receipt::{Change, Published, written};
 use outlast_core::record::{ExitRecord, Phase, ProcessMark, TextRecord};
 use outlast_core::request::{OsText, Request};
 use outlast_core::wire::{LiveStatus, StopReport};
@@ -45,6 +46,8 @@ pub(super) struct Shared {
     pub(super) started_at_ms: u64,
     pub(super) started: Duration,
     pub(super) sink: Arc<Sink>,
+    /// What it said it has changed; none once that is no more taken.
+    pub(super) receipts: Mutex<Option<Published>>,
     pub(super) inbox: Mutex<Option<TaskInput>>,
     /// Whether the session's keeper has it in charge.
     pub(super) kept: watch::Sender<bool>,
@@ -134,7 +137,9 @@ impl Shared {
         let Some(inbox) = self.inbox() else {
             return Some(match self.request.stdin {
                 outlast_core::request::Stdin::Null => format!("{id} takes no input"),
-                outlast_core::request::Stdin::Open => format!("the input of {id} is closed"),
+                outlast_core::request::Stdin::Open | outlast_core::request::Stdin::Terminal(_) => {
+                    format!("the input of {id} is closed")
+                }
             });
         };
         if close {
@@ -149,6 +154,25 @@ impl Shared {
         // Called with no lock held: what it does is its own affair.
         let taken = catch_unwind(AssertUnwindSafe(|| inbox(bytes)));
         taken.err().map(|_| format!("the task {id} panicked over it"))
+    }
+
+    /// Takes what the task says it changed. Why not, if so.
+    pub(super) fn receipt(&self, paths: Vec<OsText>) -> Option<String> {
+        let mut receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = self.request.id;
+        let Some(published) = receipts.as_mut() else { return Some(format!("{id} has ended")) };
+        if paths.is_empty() {
+            return None;
+        }
+        let dir = self.dir.as_ref();
+        let store = dir.map(|dir| |line: &_| dir.append_receipt(line).map_err(|error| error.to_string()));
+        published.take(id, paths, store).err()
+    }
+
+    /// Takes no more receipts: what is recorded is all. Those that are in no records are returned.
+    pub(super) fn close_receipts(&self) -> Vec<Change> {
+        let mut receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
+        written(receipts.take().unwrap_or_default().held)
     }
 
     /// Takes no more input.

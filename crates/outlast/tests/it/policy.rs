@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast::core::policy::AtRest;
 use outlast::core::record::Phase;
-use outlast::{Config, Policy, ReadOptions, Runtime, Session, SessionOptions, Task, TaskRequest, WaitOptions};
+use outlast::{Config, Event, Policy, ReadOptions, Runtime, Session, SessionOptions, Task, TaskRequest, WaitOptions};
 
 use crate::task::text_of;
 use crate::world::{SOON, World, config, in_world};
@@ -30,7 +30,11 @@ fn r5_whatever_is_shown_of_a_task_is_masked() {
         for redact in [true, false] {
             let session = session(&world, Policy { redact, ..Policy::default() }).await;
             let (tell, told) = channel();
-            let observer = session.observe(move |starting| tell.send(starting.clone()).expect("somebody listens"));
+            let observer = session.observe(move |observed| {
+                if let Event::Starting(starting) = &observed.event {
+                    tell.send(starting.clone()).expect("somebody listens");
+                }
+            });
             let observer = observer.expect("an observer");
             let request = TaskRequest { label: Some(TOKEN.to_owned()), ..TaskRequest::new(["look", TOKEN]) };
             let task = session.spawn_task(request, |work| async move {
@@ -59,6 +63,21 @@ fn r5_whatever_is_shown_of_a_task_is_masked() {
             let expected =
                 if redact { shown.iter().all(|shown| !shown) } else { shown[..7].iter().all(|shown| *shown) };
             assert!(expected, "redact {redact}: {shown:?} {seen:#?}");
+        }
+    });
+}
+
+/// Covers: O5, R5
+#[test]
+fn o5_the_label_of_progress_is_masked() {
+    in_world("o5-masked", async |world: World| {
+        for redact in [true, false] {
+            let session = session(&world, Policy { redact, ..Policy::default() }).await;
+            let mut running = session.run(world.shell(&format!(": {TOKEN}"))).await.expect("a run");
+            let label = running.progress().label;
+            assert_eq!((label.starts_with("sh -c : "), label.contains(TOKEN)), (true, !redact), "{label}");
+            while running.next().await.expect("an event").is_some() {}
+            running.told().await.expect("told");
         }
     });
 }

@@ -202,7 +202,9 @@ fn watch<'a>(
 ) -> Watch<'a> {
     let Started { born, program, unpublished, at, at_ms, limits_left } = started;
     let leader = leader_mark(&born.leader, &post.me);
-    let stdin = born.stdin.map(|fd| Stdin { fd, queue: Default::default(), close_when_empty: false, watched: false });
+    let line_begun = born.terminal.is_some().then_some(false);
+    let queue = Default::default();
+    let stdin = born.stdin.map(|fd| Stdin { fd, queue, close_when_empty: false, line_begun, watched: false });
     let mut watch = Watch {
         life: Life::begin(&request, at),
         capture: Capture::new(&request, born.outputs, redactor.clone().map(Veil::new)),
@@ -212,6 +214,7 @@ fn watch<'a>(
         ended_at_ms: None,
         leader,
         pidfd: born.leader.pidfd,
+        terminal: born.terminal,
         stdin,
         records: None,
         clients,
@@ -219,6 +222,7 @@ fn watch<'a>(
         joining: Vec::new(),
         joinable: first.joinable,
         raw: None,
+        receipts: Default::default(),
         exit: None,
         told: false,
         errors: Vec::new(),

@@ -8,6 +8,7 @@ use outlast_core::wire::{FromSupervisor, LiveStatus, StopReport, ToOwnKeeper, To
 use outlast_host::clock;
 use outlast_host::frame::{Body, Stream};
 use outlast_host::sys::reap;
+use outlast_host::terminal::END_OF_INPUT;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
@@ -71,6 +72,7 @@ impl Watch<'_> {
                 self.clients.say(number, &FromSupervisor::Delivered { refused });
             }
             ToSupervisor::InputDone { close } => self.input_done(number, close),
+            ToSupervisor::Receipt { id, paths } => self.take_receipt(number, id, paths),
             ToSupervisor::Status => self.tell_status(number),
             ToSupervisor::Subscribe { growth } => self.subscribe(number, growth),
             ToSupervisor::More { seen } => {
@@ -199,7 +201,7 @@ impl Watch<'_> {
         let Some(client) = self.clients.get(number) else { return };
         match &mut self.stdin {
             Some(stdin) => {
-                stdin.queue.extend(bytes);
+                stdin.take(bytes);
                 client.input = Input::Waiting;
                 client.paused = listening && stdin.queue.len() > INPUT_BOUND;
             }
@@ -215,7 +217,9 @@ impl Watch<'_> {
         client.input_wait = true;
         match &mut self.stdin {
             Some(stdin) => {
-                stdin.close_when_empty |= close;
+                if close {
+                    stdin.end();
+                }
                 client.input = Input::Waiting;
                 self.write_stdin();
             }
@@ -228,9 +232,9 @@ impl Watch<'_> {
         Some(match (self.reaped, self.request.stdin) {
             (true, _) => format!("{} has ended", self.request.id),
             (false, outlast_core::request::Stdin::Null) => {
-                format!("{} has no open standard input; start it with --stdin", self.request.id)
+                format!("{} has no open standard input; start it with --stdin or --pty", self.request.id)
             }
-            (false, outlast_core::request::Stdin::Open) => {
+            (false, outlast_core::request::Stdin::Open | outlast_core::request::Stdin::Terminal(_)) => {
                 format!("the standard input of {} is closed", self.request.id)
             }
         })
@@ -239,7 +243,11 @@ impl Watch<'_> {
     /// Writes what the command takes now; closes and answers when nothing waits any more.
     pub(super) fn write_stdin(&mut self) {
         let Some(stdin) = &mut self.stdin else { return };
+        let hung_up = stdin.line_begun.is_some() && !self.capture.is_open();
         let closed = loop {
+            if hung_up {
+                break true;
+            }
             let (front, _) = stdin.queue.as_slices();
             if front.is_empty() {
                 break stdin.close_when_empty;
@@ -263,6 +271,15 @@ impl Watch<'_> {
         }
         if room || closed {
             self.resume_paused();
+        }
+    }
+
+    /// Closes a terminal at which nobody is any more. What is typed there would be taken and reach nobody, and the kernel
+    /// goes on to tell of its hang-up as long as it is open in any way (epoll(7)).
+    pub(super) fn leave_terminal(&mut self) {
+        let terminal = self.stdin.as_ref().is_some_and(|stdin| stdin.line_begun.is_some());
+        if terminal && !self.capture.is_open() {
+            self.write_stdin();
         }
     }
 
@@ -326,6 +343,27 @@ impl Watch<'_> {
         }
         // What it said right behind its first message may be here already.
         self.hear_keeper();
+    }
+}
+
+impl Stdin {
+    fn take(&mut self, bytes: &[u8]) {
+        self.queue.extend(bytes);
+        if let (Some(begun), Some(last)) = (&mut self.line_begun, bytes.last()) {
+            *begun = !last.is_ascii_control();
+        }
+    }
+
+    /// A pipe is closed behind what waits. At a terminal the end of input is typed: first it ends a line that was
+    /// begun, and at the beginning of a line it says that nothing more comes (termios(3), VEOF).
+    fn end(&mut self) {
+        match &mut self.line_begun {
+            None => self.close_when_empty = true,
+            Some(begun) => {
+                let times = if std::mem::take(begun) { 2 } else { 1 };
+                self.queue.extend(std::iter::repeat_n(END_OF_INPUT, times));
+            }
+        }
     }
 }
 

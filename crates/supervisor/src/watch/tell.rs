@@ -68,6 +68,7 @@ impl Watch<'_> {
             self.demoted_at_ms = Some(clock::unix_ms());
         }
         self.capture.open_log(dir.dir(), &self.request.line());
+        self.store_receipts(&dir);
         if let Err(error) = dir.write_status(&self.status(true)) {
             self.errors.push(error.to_string());
         }
@@ -79,6 +80,7 @@ impl Watch<'_> {
                 }
                 let told = FromSupervisor::Materialised { alias: records.alias, output: self.capture.output() };
                 self.records = Some(records);
+                self.forget_receipts();
                 crash::point("supervisor.published");
                 self.say_readers(&told);
             }

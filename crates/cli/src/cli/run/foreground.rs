@@ -9,10 +9,10 @@ use std::time::Duration;
 use outlast::{Demotion, Finished, RunEvent, RunRequest, Running, Session, Stream};
 use outlast_core::ending::End;
 use outlast_core::names::display_line;
-use outlast_core::units::format_elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use super::input::Input;
+use super::terminal::Keys;
 use crate::cli::context::Context;
 use crate::cli::signals::{self, Signals};
 use crate::exit::{self, Answer, Failure};
@@ -20,15 +20,14 @@ use crate::output::{Progress, Sink, json_line};
 use crate::view::CommandView;
 use crate::words;
 
-/// Most notices of silence about one command.
-const QUIET_NOTICES: u32 = 3;
-
 /// How the foreground is shown.
 pub struct How {
     /// One JSON object at the end in place of the output.
     pub json: bool,
     /// What comes in here goes on to the command.
     pub forward_input: bool,
+    /// Whether the command has a terminal of its own.
+    pub terminal: bool,
     /// Silence after which a line says so.
     pub quiet_after: Option<Duration>,
     /// Whether the command outlives its session.
@@ -61,6 +60,7 @@ pub async fn run(session: &Session, request: RunRequest, how: How, context: &Con
     let failed = |error| Failure::System("cannot watch the standard streams".to_owned(), error);
     let sink = Sink::new().map_err(failed)?;
     let input = if how.forward_input { Input::new().map_err(failed)? } else { Input::none() };
+    let keys = (how.terminal && !how.json).then(Keys::pass_on).flatten();
     let running = session.run(request).await?;
     if running.joined() {
         context.printer.say(&words::joined(running.id()));
@@ -72,11 +72,12 @@ pub async fn run(session: &Session, request: RunRequest, how: How, context: &Con
         sink,
         input,
         quiet_at,
-        quiet_notices: 0,
+        quiet_told: false,
         input_due: false,
         asked: None,
         stays: false,
         failed: false,
+        _keys: keys,
         how,
     };
     front.attend().await
@@ -89,7 +90,8 @@ struct Front {
     sink: Sink,
     input: Input,
     quiet_at: Option<Instant>,
-    quiet_notices: u32,
+    /// Whether the one notice of silence was given.
+    quiet_told: bool,
     /// Whether the command has not taken yet what was sent into it.
     input_due: bool,
     /// Why the demotion was asked for, once it was.
@@ -98,6 +100,7 @@ struct Front {
     stays: bool,
     /// Whether output could not be written although somebody may still wait for it.
     failed: bool,
+    _keys: Option<Keys>,
     how: How,
 }
 
@@ -149,6 +152,9 @@ impl Front {
             return Ok(Some(exit::DEMOTED));
         }
         match signal {
+            // At a terminal it is a key, and the terminal knows whom it is for (termios(3), VINTR and VQUIT).
+            signals::INT if self.how.terminal => self.running.send(b"\x03").await?,
+            signals::QUIT if self.how.terminal => self.running.send(b"\x1c").await?,
             signal if typed => self.running.signal(signal).await?,
             signals::TSTP => self.leave("it was moved there by hand").await?,
             _ => self.leave("its caller went away").await?,
@@ -287,7 +293,7 @@ impl Front {
     fn show(&mut self, event: RunEvent) {
         match event {
             RunEvent::Output { stream, bytes } => {
-                self.quiet_at = self.how.quiet_after.map(|time| Instant::now() + time);
+                self.quiet_at = self.how.quiet_after.filter(|_| !self.quiet_told).map(|time| Instant::now() + time);
                 if !self.how.json {
                     self.sink.push(stream, bytes);
                 }
@@ -327,12 +333,10 @@ impl Front {
     }
 
     fn say_quiet(&mut self) {
-        self.quiet_notices += 1;
         let Some(time) = self.how.quiet_after else { return };
-        let silent = format_elapsed(time * self.quiet_notices);
-        self.sink.say(&format!("no output for {silent}; {} still runs", self.running.id()));
-        let more = self.quiet_notices < QUIET_NOTICES;
-        self.quiet_at = more.then(|| Instant::now() + time);
+        (self.quiet_at, self.quiet_told) = (None, true);
+        let id = self.running.id().to_string();
+        self.sink.say(&self.running.quiet(time).text(&id, false, "`--quiet-after 0s`"));
     }
 }
 

@@ -8,7 +8,7 @@ use outlast::RunRequest;
 use outlast_core::origin::Origin;
 use outlast_core::request::{Limits, LogCap, Stdin};
 
-use super::{RunArgs, usage};
+use super::{RunArgs, terminal, usage};
 use crate::cli::context::Context;
 use crate::config::Bounds;
 use crate::environment;
@@ -28,9 +28,17 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
     let entries = entries(&args.env)?;
     let asked = entries.iter().map(|(name, _)| name.clone()).collect();
     let env = environment::of_command(config.environment(), !config.terminal, entries);
+    let env = if args.pty { environment::for_terminal(env) } else { env };
     let mut request = RunRequest::new(argv, cwd, env);
     request.asked = asked;
-    request.stdin = if args.stdin { Stdin::Open } else { Stdin::Null };
+    request.stdin = match (args.pty, args.stdin) {
+        (true, _) => {
+            let here = terminal::size().filter(|_| !args.background);
+            Stdin::Terminal(here.unwrap_or_default())
+        }
+        (false, true) => Stdin::Open,
+        (false, false) => Stdin::Null,
+    };
     request.streams = args.streams.into();
     request.grace = args.grace.or(config.bounds.grace).or((!config.terminal).then_some(GRACE));
     request.limits = limits(args, &config.bounds);

@@ -69,6 +69,7 @@ const SHORT: &Shape = &SHAPES[2];
 const LOUD: &Shape = &SHAPES[3];
 const ENDLESS: &Shape = &SHAPES[4];
 const DAEMON: &Shape = &SHAPES[7];
+const TERMINAL: &Shape = &SHAPES[8];
 
 /// Places that every command comes by until its leader runs.
 const BIRTH: [&str; 9] = [
@@ -106,6 +107,12 @@ const VACANT: [&str; 3] = ["keeper.bereft", "keeper.finishing", "keeper.finished
 #[test]
 fn every_crash_point_of_a_life_in_the_foreground() {
     play(&[&BIRTH[..], &END, &["keeper.leaving"]].concat(), |stage| vec![stage.run("target", FAILS, &[])]);
+}
+
+#[test]
+fn every_crash_point_of_a_life_at_a_terminal() {
+    play(&[&BIRTH[6..], &END].concat(), |stage| vec![stage.run("target", TERMINAL, &[])]);
+    play(&[&RECORDS[..], &END, &CLOSE].concat(), |stage| vec![stage.run("target", TERMINAL, &["-b"])]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl Act {
     pub fn words(label: &str, shape: &Shape, options: &[&str]) -> Vec<String> {
         let line = format!("echo $$ >>ran.{label}; {}", shape.line);
         let own = ["run", "--json", "--consumer", "model", "--label", label];
-        own.iter().chain(options).copied().chain(["-c", &line]).map(str::to_owned).collect()
+        own.iter().chain(shape.options).chain(options).copied().chain(["-c", &line]).map(str::to_owned).collect()
     }
 
     /// The object that the front end printed before it ended, if it came that far.
@@ -49,11 +49,11 @@ impl Act {
         let holds = match (kind.as_str(), by.as_str()) {
             ("exited", _) => self.shape.code.is_some() && number == self.shape.code,
             ("signaled", _) => dead.leader && signal == "KILL",
-            // KILL is what PDEATHSIG and the keeper send; PIPE meets a leader that wrote between the death of
-            // its reader and that KILL. Without either nobody saw the leader: the keeper
+            // KILL is what PDEATHSIG and the keeper send; before it PIPE meets a leader that wrote after the death of
+            // its reader, and HUP one whose terminal is gone. Without any of them nobody saw the leader: the keeper
             // that adopted its supervisor cannot reap it, or its supervisor died before it named it.
             ("stopped", "supervisor_lost") => {
-                dead.supervisor && matches!(signal.as_str(), "KILL" | "PIPE" | "") && number.is_none()
+                dead.supervisor && matches!(signal.as_str(), "KILL" | "PIPE" | "HUP" | "") && number.is_none()
             }
             ("stopped", "model") => stopped && self.shape.code.is_none() && ["TERM", "KILL"].contains(&signal.as_str()),
             ("lost", _) => dead.supervisor && dead.keeper || self.never_begun,
