@@ -22,5 +22,6 @@ mod stop;
 mod task;
 mod task_seen;
 mod task_threads;
+mod text_policy;
 mod wait;
 mod walk;
