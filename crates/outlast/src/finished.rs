@@ -8,7 +8,7 @@ use outlast_core::record::{ExitRecord, Gap};
 use outlast_core::request::Streams;
 
 use crate::error::Result;
-use crate::hide::{Mask, mask_exit};
+use crate::hide::{Mask, mask_exit, paths};
 use crate::output::{Excerpt, Stored, Stream};
 
 /// A command that ended in the foreground.
@@ -127,6 +127,7 @@ impl Finished {
             }
         }
         mask_exit(&mut self.exit, mask);
+        paths(&mut self.changes, mask);
     }
 }
 

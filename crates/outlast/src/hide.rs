@@ -6,6 +6,7 @@ use std::sync::Arc;
 use outlast_core::id::CommandId;
 use outlast_core::policy::LiveOutput;
 use outlast_core::policy::redact::{CONTEXT, Counts, Edges, Redactor, Stream as Chunks, add_up};
+use outlast_core::receipt::Change;
 use outlast_core::record::{Discarded, ExitRecord, Phase, TraceLine};
 use outlast_core::request::{OsText, to_hex};
 use outlast_host::clock;
@@ -212,6 +213,7 @@ impl Snapshot {
         word(&mut self.cwd, mask);
         let texts = self.label.iter_mut().chain(&mut self.errors).chain(&mut self.note).chain(&mut self.damaged);
         texts.chain(&mut self.result).chain(&mut self.limit).for_each(|text| line(text, mask));
+        paths(&mut self.changes, mask);
     }
 }
 
@@ -235,6 +237,16 @@ pub(crate) fn mask_discarded(discarded: &mut Discarded, mask: &mut Mask) {
     discarded.label.iter_mut().for_each(|text| line(text, mask));
     if let Some(exit) = &mut discarded.exit {
         mask_exit(exit, mask);
+    }
+}
+
+/// Masks what a command says it changed.
+pub(crate) fn paths(changes: &mut [Change], mask: &mut Mask) {
+    for change in changes {
+        match change {
+            Change::Write { paths } => words(paths, mask),
+            Change::Opaque => {}
+        }
     }
 }
 

@@ -187,12 +187,13 @@ impl CommandDir {
 
     /// What the command said it changed, so far.
     pub fn receipts(&self) -> Result<Vec<Change>> {
-        receipts::read(&self.dir)
+        Ok(self.unless_moved(|here| receipts::read(&here.dir))?.unwrap_or_default())
     }
 
     /// Whether the command said that it changed anything.
     pub fn has_receipts(&self) -> Result<bool> {
-        receipts::any(&self.dir)
+        let here = |here: &CommandDir| Ok(receipts::any(&here.dir)?.then_some(()));
+        Ok(self.unless_moved(here)?.is_some())
     }
 
     /// What was asked.

@@ -27,9 +27,9 @@ pub fn append(command: &Dir, line: &ReceiptLine, durability: Durability) -> Resu
     }
 }
 
-/// What is stored; nothing where nothing was published.
-pub fn read(command: &Dir) -> Result<Vec<Change>> {
-    Ok(command.read_if_there(name::RECEIPTS, LONGEST)?.map(|stored| recovered(&stored)).unwrap_or_default())
+/// What is stored; none where nothing was published.
+pub fn read(command: &Dir) -> Result<Option<Vec<Change>>> {
+    Ok(command.read_if_there(name::RECEIPTS, LONGEST)?.map(|stored| recovered(&stored)))
 }
 
 /// Whether anything was published.
