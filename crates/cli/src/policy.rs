@@ -8,7 +8,8 @@ use std::path::Path;
 
 use outlast::LiveOutput;
 use outlast_core::policy::credentials::is_secret;
-use outlast_core::policy::{BackgroundRule, Environment, Gate, Programs, Role};
+use outlast_core::policy::{AtRest, BackgroundRule, Environment, Gate, Programs, Role};
+use outlast_core::request::Limits;
 use outlast_core::units;
 use serde::Deserialize;
 
@@ -18,6 +19,8 @@ use serde::Deserialize;
 pub struct Policy {
     /// Whether secrets are masked; without it they are in everything that a model may read.
     pub redact: Option<bool>,
+    /// What is stored of commands.
+    pub at_rest: AtRest,
     /// Whether the output of a command is shown while it runs.
     pub live_output: LiveOutput,
     /// What the caller is.
@@ -30,6 +33,8 @@ pub struct Policy {
     pub gate: Gate,
     /// The directory in which all commands run.
     pub root: Option<String>,
+    /// The bounds that every command has.
+    pub limits: Bounds,
     /// Commands that start in the background at once.
     pub background: Vec<Background>,
     /// Which part of the environment a command gets.
@@ -38,6 +43,45 @@ pub struct Policy {
     pub env_keep: Vec<String>,
     /// Names that a clean environment never has.
     pub env_strip: Vec<String>,
+}
+
+/// The bounds that every command has, as the file has them.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bounds {
+    /// Whether those that are not named are those of the policy `bounded`, and not none.
+    bounded: bool,
+    memory: Option<String>,
+    pids: Option<u64>,
+    cpu: Option<String>,
+    file_size: Option<String>,
+    files: Option<u64>,
+    address_space: Option<String>,
+    core: Option<String>,
+    more_processes: Option<u64>,
+}
+
+impl Bounds {
+    fn limits(&self) -> Result<Limits, String> {
+        let size = |text: &Option<String>| {
+            let size = text.as_deref().map(units::parse_size).transpose();
+            size.map_err(|error| format!("[limits]: {error}"))
+        };
+        let cpu = self.cpu.as_deref().map(units::parse_duration).transpose();
+        let cpu = cpu.map_err(|error| format!("[limits]: {error}"))?;
+        let rest = if self.bounded { Limits::bounded() } else { Limits::default() };
+        Ok(Limits {
+            memory: size(&self.memory)?.or(rest.memory),
+            pids: self.pids.or(rest.pids),
+            cpu_s: cpu.map(|time| time.as_secs().max(1)).or(rest.cpu_s),
+            file_size: size(&self.file_size)?.or(rest.file_size),
+            files: self.files.or(rest.files),
+            address_space: size(&self.address_space)?.or(rest.address_space),
+            core: size(&self.core)?.or(rest.core),
+            more_processes: self.more_processes.or(rest.more_processes),
+            ..rest
+        })
+    }
 }
 
 /// Commands that start in the background at once, as the file has them.
@@ -68,6 +112,7 @@ impl Policy {
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
         let policy: Policy =
             toml_edit::de::from_str(&text).map_err(|error| failed(error.to_string().trim_end().replace('\n', " ")))?;
+        policy.limits.limits().map_err(failed)?;
         policy.background.iter().try_for_each(|rule| rule.rule().map(drop)).map_err(failed)?;
         if policy.root.as_ref().is_some_and(|root| !Path::new(root).is_absolute()) {
             return Err(failed("`root` is no absolute path".to_owned()));
@@ -83,13 +128,15 @@ impl Policy {
         outlast::Policy {
             redact: self.redact.unwrap_or(to_model),
             secrets: environment.iter().filter_map(secret).collect(),
+            at_rest: self.at_rest,
             live_output: self.live_output,
             role: self.role,
             shell_access: self.shell_access,
             programs: self.programs.clone(),
             gate: self.gate.clone(),
             root: self.root.clone(),
-            // One that makes no sense was refused when the file was read.
+            // What makes no sense was refused when the file was read.
+            limits: self.limits.limits().unwrap_or_default(),
             background: self.background.iter().filter_map(|rule| rule.rule().ok()).collect(),
             env: self.env,
             env_keep: self.env_keep.clone(),

@@ -259,6 +259,24 @@ pub fn all() -> Result<Vec<Stat>, ProcError> {
     Ok(found)
 }
 
+/// How many threads this process's user has: what its limit of processes counts (RLIMIT_NPROC).
+pub fn threads_of_user() -> Result<u64, ProcError> {
+    let user = rustix::process::getuid().as_raw();
+    let mut threads = 0;
+    for pid in numbers("/proc")? {
+        // One that is gone has none.
+        let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { continue };
+        let value = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+            line.split_ascii_whitespace().next()?.parse::<u64>().ok()
+        };
+        if value("Uid:") == Some(u64::from(user)) {
+            threads += value("Threads:").unwrap_or(0);
+        }
+    }
+    Ok(threads)
+}
+
 /// The entries of `directory` that are numbers; none when it is gone.
 fn numbers(directory: &str) -> Result<Vec<u32>, ProcError> {
     let failed = |error: std::io::Error| failure(directory, &error);

@@ -18,6 +18,14 @@ impl Session {
         let policy = &self.runtime().inner.config.policy;
         let refused = Error::Refused;
         policy.role.admit(policy.shell_access).map_err(refused)?;
+        request.limits = policy.limits.narrowed_by(&request.limits);
+        if !request.rights.is_empty() {
+            return Err(Error::Refused(format!(
+                "more rights were asked for ({}), and there is no sandbox that could give them: a command has the rights of its \
+                 caller; nothing ran; ask for none",
+                request.rights.join(", ")
+            )));
+        }
         let mut remarks = Vec::new();
         if policy.is_about_starts() {
             let argv: Vec<OsText> = request.argv.iter().map(OsText::from).collect();

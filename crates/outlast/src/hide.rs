@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outlast_core::id::CommandId;
 use outlast_core::policy::LiveOutput;
-use outlast_core::policy::redact::{CONTEXT, Counts, Edges, Redactor, Stream as Chunks};
+use outlast_core::policy::redact::{CONTEXT, Counts, Edges, Redactor, Stream as Chunks, add_up};
 use outlast_core::receipt::Change;
 use outlast_core::record::{Discarded, ExitRecord, Phase, TraceLine};
 use outlast_core::request::{OsText, to_hex};
@@ -36,9 +36,7 @@ impl Mask {
     pub(crate) fn cover(&mut self, before: &[u8], bytes: &mut [u8], after: &[u8], edges: Edges) {
         let mut all = [before, bytes, after].concat();
         let part = before.len()..before.len() + bytes.len();
-        for (name, count) in self.redactor.mask_part(&mut all, part.clone(), edges) {
-            *self.counts.entry(name).or_default() += count;
-        }
+        add_up(&mut self.counts, self.redactor.mask_part(&mut all, part.clone(), edges));
         bytes.copy_from_slice(&all[part]);
     }
 
@@ -112,7 +110,7 @@ impl Flow {
         let chunks = self.streams.entry(stream).or_default();
         let held = chunks.held();
         let (shown, counts) = chunks.push(&self.redactor, bytes);
-        add(&mut self.counts, counts);
+        add_up(&mut self.counts, counts);
         (shown, held)
     }
 
@@ -121,16 +119,10 @@ impl Flow {
         let mut rest = Vec::new();
         for (stream, chunks) in &mut self.streams {
             let (bytes, counts) = if missing { chunks.cut(&self.redactor) } else { chunks.finish(&self.redactor) };
-            add(&mut self.counts, counts);
+            add_up(&mut self.counts, counts);
             rest.extend((!bytes.is_empty()).then_some((*stream, bytes)));
         }
         rest
-    }
-}
-
-fn add(sum: &mut Counts, counts: Counts) {
-    for (name, count) in counts {
-        *sum.entry(name).or_default() += count;
     }
 }
 
@@ -187,6 +179,15 @@ impl Session {
         if trace::read(dir.dir())?.iter().any(|line| line.kind == REDACTED && line.id == Some(id)) {
             return Ok(());
         }
+        self.trace_masked(id, counts)
+    }
+
+    /// Puts a line on what was masked of a command into the trace.
+    pub(crate) fn trace_masked(&self, id: CommandId, counts: &Counts) -> Result<()> {
+        if counts.is_empty() || !self.has_records() {
+            return Ok(());
+        }
+        let dir = self.dir()?;
         let line = TraceLine {
             kind: REDACTED.to_owned(),
             event: self.runtime().new_event_id()?.to_string(),

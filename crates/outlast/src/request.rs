@@ -40,6 +40,9 @@ pub struct RunRequest {
     pub grace: Option<Duration>,
     /// Bounds that stop it.
     pub limits: Limits,
+    /// Rights that it asks for beyond those of a sandbox: a network, paths, devices, in words. As long as there is no sandbox
+    /// a start that asks for any is refused.
+    pub rights: Vec<String>,
     /// What bounds its life from outside.
     pub lifetime: Lifetime,
     /// What becomes of survivors.
@@ -102,6 +105,7 @@ impl RunRequest {
             streams: Streams::default(),
             grace: None,
             limits: Limits::default(),
+            rights: Vec::new(),
             lifetime: Lifetime::default(),
             survivors: Survivors::default(),
             cap: LogCap::default(),
@@ -147,6 +151,7 @@ impl RunRequest {
             follow: self.follow,
             limits: self.limits,
             stop_grace_ms: millis(self.stop_grace),
+            conceal: session.conceals(),
             lifetime: self.lifetime,
             survivors: self.survivors,
             cap: self.cap,

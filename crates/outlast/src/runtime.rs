@@ -19,6 +19,7 @@ use crate::hub::Hub;
 use crate::link::Link;
 use crate::places::Places;
 use crate::redaction::Redaction;
+use crate::text_policy::TextRule;
 
 /// The runtime of one state directory. Cheap to clone; every clone is the same runtime.
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub(crate) struct RuntimeInner {
     pub(crate) config: Config,
     /// What masks secrets in what is shown.
     pub(crate) redaction: Arc<Redaction>,
+    /// What of final texts is kept.
+    pub(crate) text_rule: TextRule,
     state: Result<State>,
     /// Why no records can be made in a state directory that can be read.
     unwritable: Option<Error>,
@@ -96,6 +99,7 @@ impl Runtime {
         let redaction = Arc::new(Redaction::of(&config.policy));
         let inner = RuntimeInner {
             redaction: redaction.clone(),
+            text_rule: TextRule::default(),
             config,
             state,
             unwritable,

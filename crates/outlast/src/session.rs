@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use outlast_core::id::{CommandId, SessionId};
+use outlast_core::policy::AtRest;
 use outlast_core::record::{Ownership, ProcessMark, SessionRecord};
+use outlast_core::request::OsText;
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::mark;
 use outlast_host::store::session::SessionDir;
@@ -117,6 +119,12 @@ impl Session {
             *slot = Some(self.connect_as_owner(&owner.mark).await?);
         }
         Ok(MutexGuard::try_map(slot, Option::as_mut).ok())
+    }
+
+    /// Where nothing may be stored with secrets in it: values that are secrets beside those of an environment.
+    pub(crate) fn conceals(&self) -> Option<Vec<OsText>> {
+        let policy = &self.inner.runtime.inner.config.policy;
+        (policy.at_rest == AtRest::Redacted).then(|| policy.secrets.iter().cloned().map(OsText).collect())
     }
 
     /// Closes the owner's connection, so that a keeper with nothing left to keep leaves.

@@ -166,6 +166,8 @@ impl Session {
         if !matches!(&launched, Ok(launched) if launched.joined.is_none()) {
             self.hub().not_started(*self.id(), id);
         }
+        // What is recorded of it in place of a supervisor that vanished is recorded from here on.
+        let request = request.redactor().map_or_else(|| request.clone(), |redactor| redactor.conceal(&request));
         Ok(Running::new(self.clone(), request, launched?, quiet_after, remarks))
     }
 }

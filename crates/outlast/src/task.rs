@@ -8,7 +8,7 @@ mod shared;
 mod door;
 mod attend;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use outlast_core::ending::End;
 use outlast_core::id::{Alias, CommandId};
@@ -121,7 +121,11 @@ impl Session {
 
     /// Makes the records of a task and opens its door.
     fn begin(&self, request: &TaskRequest, id: CommandId) -> (Attendant, body::StopToken) {
-        let (kind, stored) = (request.stored_kind(), request.stored(self, id));
+        let (kind, mut stored) = (request.stored_kind(), request.stored(self, id));
+        let redactor = stored.redactor();
+        if let Some(redactor) = &redactor {
+            stored = redactor.conceal(&stored);
+        }
         let program = OsText::from(&kind);
         let me = self.inner.owner.as_ref().map(|owner| owner.mark.clone()).expect("only an owner has tasks");
         let mut errors = Vec::new();
@@ -143,12 +147,14 @@ impl Session {
             dir: None,
             started_at_ms: clock::unix_ms(),
             started: clock::monotonic(),
-            sink: Arc::new(Sink::new(log)),
+            sink: Arc::new(Sink::new(log, redactor)),
             receipts: Mutex::new(Some(Default::default())),
             inbox: Mutex::new(request.input.clone()),
             kept: watch::Sender::new(false),
             asks,
             errors: Mutex::new(errors),
+            project: request.project.clone(),
+            text: OnceLock::new(),
             request: stored,
         };
         let records = unpublished.and_then(|new| {
@@ -279,6 +285,9 @@ impl Task {
         let state = self.core.state();
         let exit = state.exit.as_deref().cloned().unwrap_or_else(|| self.core.draft());
         let mut snapshot = Snapshot::of_exit(exit, state.output, None)?;
+        if let Some(text) = self.core.text.get() {
+            snapshot = snapshot.with_text(text);
+        }
         let tail = self.core.sink.tail();
         let from = state.output.bytes.saturating_sub(tail.len() as u64);
         snapshot.output.show(tail, from);

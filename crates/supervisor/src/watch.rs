@@ -9,11 +9,13 @@ mod talk;
 mod tell;
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::ending::{BY_SESSION_END, Fact};
 use outlast_core::joining::Joinable;
 use outlast_core::lifecycle::{Action, Cause, Event, Life, Stage};
+use outlast_core::policy::redact::Redactor;
 use outlast_core::receipt::Published;
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{Lifetime, OsText, Request};
@@ -192,6 +194,8 @@ pub struct Watch<'a> {
     terminal: Option<OwnedFd>,
     stdin: Option<Stdin>,
     capture: Capture,
+    /// Masks secrets in what is stored, where that is asked for.
+    redactor: Option<Arc<Redactor>>,
     records: Option<Records>,
     clients: Clients,
     /// Who waits for it in the foreground, in the order in which they came.
@@ -287,16 +291,21 @@ impl Watch<'_> {
 
     /// Reads one pipe for a turn; true if more may be there.
     fn read_pipe(&mut self, number: usize) -> bool {
-        let (held, callers, clients) = (self.records.is_none(), &self.callers, &mut self.clients);
-        let found = self.capture.read(number, &mut |stream, bytes| {
-            for caller in callers.iter().filter(|caller| held && caller.follows) {
-                clients.send(caller.number, stream, bytes);
-            }
-        });
+        let found = self.pass_on(|capture, sink| capture.read(number, sink));
         if found.bytes > 0 {
             self.step(Event::Output);
         }
         found.bytes > 0 && !found.closed
+    }
+
+    /// Captures something, and passes it on to those who follow an output that is not stored.
+    fn pass_on<T>(&mut self, capture: impl FnOnce(&mut Capture, &mut dyn FnMut(Stream, &[u8])) -> T) -> T {
+        let (held, callers, clients) = (self.records.is_none(), &self.callers, &mut self.clients);
+        capture(&mut self.capture, &mut |stream, bytes| {
+            for caller in callers.iter().filter(|caller| held && caller.follows) {
+                clients.send(caller.number, stream, bytes);
+            }
+        })
     }
 
     fn take_signals(&mut self) {

@@ -95,6 +95,9 @@ pub struct RunArgs {
     /// Stop it when its tree has more processes than this
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pids: Option<u64>,
+    /// Ask for a right beyond a sandbox (a network, a path, a device); refused, because there is no sandbox
+    #[arg(long, value_name = "WHAT")]
+    right: Vec<String>,
     /// Print one JSON object, at the end or when it moves to the background
     #[arg(long)]
     json: bool,

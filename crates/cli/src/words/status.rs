@@ -82,6 +82,9 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
     if snapshot.output.withheld {
         lines.push(WITHHELD.to_owned());
     }
+    if snapshot.withheld {
+        lines.push("its final text is withheld by a text policy".to_owned());
+    }
     if let Some(gap) = snapshot.output.gap {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
     }

@@ -195,3 +195,81 @@ fn c21_withheld_output_comes_with_the_end() {
     // In the foreground it comes at the end, all of it.
     assert_eq!(call(&["run", "-c", "echo one; echo two >&2"]).ok().text(), "one\ntwo\n");
 }
+
+/// A token no part of which stands anywhere by chance.
+const MIXED: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+
+/// Everything that is stored in the state directory, whatever its name.
+fn stored(world: &World) -> String {
+    let mut dirs = vec![world.state()];
+    let mut all = String::new();
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).expect("a directory").flatten() {
+            let kind = entry.file_type().expect("a kind");
+            if kind.is_dir() {
+                dirs.push(entry.path());
+            } else if kind.is_file() {
+                all += &String::from_utf8_lossy(&fs::read(entry.path()).expect("a file"));
+            }
+        }
+    }
+    all
+}
+
+/// Covers: R5
+#[test]
+fn r5_at_rest_nothing_has_a_secret_where_that_is_the_policy() {
+    let world = world();
+    let file = policy(&world, "at_rest = \"redacted\"\n");
+    let (known, word) = (format!("X_TOKEN={MIXED}"), format!("MY_PASSWORD={WORD}"));
+    // In two halves, on both streams, and without an end of line; the command sees the real ones.
+    for (name, text) in [("a", &MIXED[..20]), ("b", &WORD[..9]), ("c", &MIXED[20..]), ("d", &WORD[9..])] {
+        fs::write(world.file(name), text).expect("a file");
+    }
+    let line = "printenv X_TOKEN MY_PASSWORD >seen; printf before; cat a; cat b >&2; \
+                while [ ! -e go ]; do sleep .05; done; cat c; cat d >&2; exit 3";
+    let run = |options: &[&str]| {
+        let words = [&["run"], options, &["-e", &known, "-e", &word, "--label", MIXED, "-c", line]].concat();
+        world.call(&words).env("OUTLAST_POLICY", &file).env("OUTLAST_CONSUMER", "human")
+    };
+    let id = run(&["-b", "--json", "--streams", "separate"]).run().ok().json().str("/id").to_owned();
+    world.wait_until("it has printed the first half", || world.status(&id).int("/output/bytes") >= 6);
+    hides_all(&world.outlast(&["logs", &id, "--raw"]).ok().text());
+    fs::write(world.file("go"), "").expect("a file");
+    world.wait(&id).ends("exited", 3);
+    assert_eq!(fs::read_to_string(world.file("seen")).expect("what it saw"), format!("{MIXED}\n{WORD}\n"));
+    let all = stored(&world);
+    hides_all(&all);
+    let log = fs::read_to_string(world.dir(&id).join("output.log")).expect("the log");
+    let output = log.split("\n\n").nth(1).expect("the output");
+    assert_eq!(output.len(), 6 + MIXED.len() + WORD.len(), "a mask changes no length: {output}");
+    assert!(all.contains("\"type\":\"redacted\""), "it is in the trace: {all}");
+    // In the foreground it is the same, also where no records are made.
+    let told = run(&["--streams", "separate"]).run().exits(3);
+    hides_all(&(told.text() + &told.err()));
+    assert!(told.text().starts_with("before****"), "{told:?}");
+    hides_all(&stored(&world));
+    // What waits for its end, which does not come, is not lost.
+    for options in [&[][..], &["--json"], &["-b", "--json"]] {
+        let words = [&["run"], options, &["--", "printf", "x ghp_"]].concat();
+        let output = world.call(&words).env("OUTLAST_POLICY", &file).run().ok();
+        let text = match options {
+            [] => output.text(),
+            ["--json"] => output.json().output().to_owned(),
+            _ => world.wait(output.json().str("/id")).output().to_owned(),
+        };
+        assert_eq!(text, "x ghp_", "{options:?}");
+    }
+    // Off: what came is stored, in private files.
+    world.shell(&format!("outlast run -b -e {word} -c 'printenv MY_PASSWORD'")).run().ok();
+    world.wait_until("the log has it", || stored(&world).contains(WORD));
+}
+
+#[track_caller]
+fn hides_all(text: &str) {
+    for secret in [MIXED, WORD] {
+        for part in [&secret[..9], &secret[secret.len() - 9..]] {
+            assert!(!text.contains(part), "{part} of a secret in {text}");
+        }
+    }
+}

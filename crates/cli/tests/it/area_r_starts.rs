@@ -138,3 +138,15 @@ fn q7_a_clean_environment() {
     let output = world.call(&["run", "--", "touch", "ran"]).env("OUTLAST_POLICY", policy(&world, text)).run();
     assert!(output.code != Some(0) && output.err().contains("home") && !world.file("ran").exists(), "{output:?}");
 }
+
+/// Covers: R12
+#[test]
+fn r12_more_rights_are_refused_because_there_is_no_sandbox() {
+    let world = world();
+    for options in [&["--right", "network"][..], &["-b", "--right", "/etc", "--right", "network"]] {
+        let output = run(&world, "", &[options, &["--", "touch", "ran"]].concat());
+        refused(&world, output, &["network", "no sandbox", "nothing ran"]);
+    }
+    run(&world, "", &["--", "touch", "ran"]).ok();
+    assert!(world.file("ran").exists());
+}

@@ -3,11 +3,16 @@
 pub mod credentials;
 mod shapes;
 pub mod redact;
+mod at_rest;
 pub mod start;
+mod bounds;
 pub mod gate;
 
 use serde::Deserialize;
 
+use crate::request::Limits;
+
+pub use at_rest::AtRest;
 pub use gate::Gate;
 pub use start::{BackgroundRule, Environment, Programs, Role};
 
@@ -19,6 +24,8 @@ pub struct Policy {
     pub redact: bool,
     /// Values that are secrets whatever they look like, beside those of the environments of commands that are started.
     pub secrets: Vec<Vec<u8>>,
+    /// What is stored of commands.
+    pub at_rest: AtRest,
     /// Whether the output of a command is shown while it runs.
     pub live_output: LiveOutput,
     /// What the caller is to whoever runs outlast.
@@ -31,6 +38,8 @@ pub struct Policy {
     pub gate: Gate,
     /// The directory in which all commands run, an absolute path: one that asks for a directory outside runs in the root.
     pub root: Option<String>,
+    /// The bounds that every command has; a call can only narrow them.
+    pub limits: Limits,
     /// Commands that start in the background at once.
     pub background: Vec<BackgroundRule>,
     /// Which part of the environment a command gets.

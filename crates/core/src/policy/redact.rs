@@ -29,6 +29,13 @@ pub const CONTEXT: usize = super::shapes::BLOCK;
 /// How many secrets were masked, by pattern.
 pub type Counts = BTreeMap<&'static str, u64>;
 
+/// Adds counts to others.
+pub fn add_up(sum: &mut Counts, counts: Counts) {
+    for (name, count) in counts {
+        *sum.entry(name).or_default() += count;
+    }
+}
+
 /// What lies around a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Edges {

@@ -12,7 +12,7 @@ use crate::id::CommandId;
 #[serde(default)]
 pub struct TraceLine {
     /// `session`, `turn`, `cancelled`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`,
-    /// `pruned`, `redacted`; in the trace of the state directory `removed`.
+    /// `pruned`, `redacted`, `text`; in the trace of the state directory `removed`.
     #[serde(rename = "type")]
     pub kind: String,
     /// A unique, time-ordered event id.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use outlast_core::id::CommandId;
 use outlast_core::receipt::{Change, ReceiptLine};
 use outlast_core::record::{
-    Durability, ExitRecord, ProcessMark, PrunedRecord, RequestRecord, StatusRecord, VerdictRecord, schema,
+    Durability, ExitRecord, ProcessMark, PrunedRecord, RequestRecord, StatusRecord, TextRecord, VerdictRecord, schema,
 };
 use serde::{Deserialize, Serialize};
 
@@ -258,6 +258,30 @@ impl CommandDir {
             self.check_id("believe", name::PRUNED, record.id)?;
         }
         Ok(record)
+    }
+
+    /// The final text of a task that ended under a text policy.
+    pub fn text(&self) -> Result<Option<Loaded<TextRecord>>> {
+        self.unless_moved(CommandDir::text_here)
+    }
+
+    fn text_here(&self) -> Result<Option<Loaded<TextRecord>>> {
+        let record: Option<Loaded<TextRecord>> = load(&self.dir, name::TEXT, schema::TEXT)?;
+        if let Some(record) = &record {
+            self.check_id("believe", name::TEXT, record.id)?;
+        }
+        Ok(record)
+    }
+
+    /// Replaces `text.json`: the owner of the task at its end, later whoever holds the lock of it.
+    pub fn write_text(&self, record: &TextRecord) -> Result<()> {
+        self.check_id("write", name::TEXT, record.id)?;
+        put(&self.dir, name::TEXT, record, self.durability)
+    }
+
+    /// Waits for the lock of its final text.
+    pub fn lock_text(&self) -> Result<Lock> {
+        Lock::acquire(&self.dir, name::TEXT_LOCK)
     }
 
     /// True if its log is there.

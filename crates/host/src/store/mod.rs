@@ -103,6 +103,10 @@ pub mod name {
     pub const RECEIPTS: &str = "receipts.jsonl";
     /// That retention removed the output, and when; written once.
     pub const PRUNED: &str = "pruned.json";
+    /// The final text of a task under a text policy.
+    pub const TEXT: &str = "text.json";
+    /// Lock held while that text is replaced.
+    pub const TEXT_LOCK: &str = "text.lock";
     /// Door of the supervisor.
     pub const CONTROL_DOOR: &str = "control.sock";
 }

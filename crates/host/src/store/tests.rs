@@ -44,7 +44,8 @@ fn stored(temp: &TempDir) -> (State, SessionDir, CommandDir) {
         std::fs::copy(fixtures().join(file), session.dir().path_of(file)).unwrap();
     }
     let new = session.new_command(exit_record().id).unwrap();
-    let files = [name::REQUEST, name::STATUS, name::LEASE, name::EXIT, name::VERDICT, name::PRUNED, name::RECEIPTS];
+    let files =
+        [name::REQUEST, name::STATUS, name::LEASE, name::EXIT, name::VERDICT, name::PRUNED, name::RECEIPTS, name::TEXT];
     for file in files {
         std::fs::copy(
             fixtures().join(file),
@@ -77,6 +78,7 @@ fn m13_records_of_version_1_load_and_are_written_back_the_same() {
     let given: Loaded<ContextRecord> = load(session.dir(), name::CONTEXT, schema::CONTEXT).unwrap().unwrap();
     same(given, name::CONTEXT);
     same(command.pruned().unwrap().unwrap(), name::PRUNED);
+    same(command.text().unwrap().unwrap(), name::TEXT);
     let request = command.request().unwrap().unwrap();
     assert_eq!(request.request.label.as_deref(), Some("a label"));
     assert_eq!(request.request.argv[3].0, b"\xff\0");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use outlast_core::ending::{Clock, End, Fact};
 use outlast_core::lifecycle::{Action, Cause, Event, Life};
 use outlast_core::notice::{Bound, limit_sentence};
-use outlast_core::record::{ExitRecord, Phase, StatusRecord, schema};
+use outlast_core::record::{ExitRecord, Phase, StatusRecord, TextRecord, schema};
 use outlast_core::request::to_hex;
 use outlast_core::text::TEXT_BYTES;
 use outlast_core::text::excerpt::{excerpt_text, head_and_tail};
@@ -19,9 +19,12 @@ use tokio::task::JoinHandle;
 
 use super::shared::{Ask, Shared};
 use super::stack::Caught;
+use crate::command::Command;
 use crate::keeper::ANSWER_BOUND;
 use crate::places::Place;
 use crate::race::{self, First};
+use crate::session::Session;
+use crate::text_policy::Ruled;
 
 /// The code of a task that ended in an error.
 const ERROR: i32 = 1;
@@ -176,15 +179,28 @@ impl Attendant {
 
     pub(super) fn record_as(&mut self, end: End) {
         let changes = self.core.close_receipts();
-        let rest = self.core.sink.close(std::mem::take(&mut self.text));
+        let text = std::mem::take(&mut self.text);
+        let core = Arc::clone(&self.core);
+        let rule = &core.session.runtime().inner.text_rule;
+        let ruled = if text.is_empty() { None } else { rule.look(core.project.as_deref(), &text) };
+        let result = match ruled {
+            Some(ruled) => {
+                rule.keep(ruled, |ruled| self.keep_text(ruled));
+                None
+            }
+            None => core.sink.close(text, false).map(|text| bounded(text, &core.session)),
+        };
         let mut exit = self.final_record(end);
-        exit.result = rest.map(bounded);
+        exit.result = result;
         if let Some(records) = &mut self.records
             && let Err(error) = records.write_exit(&exit)
         {
             let error = format!("the end could not be recorded: {error}");
             exit.errors.push(error.clone());
             self.core.hold_against(error);
+        }
+        if let Err(error) = self.core.session.trace_masked(self.core.request.id, &self.core.sink.masked()) {
+            self.core.hold_against(format!("the trace has no line of what was masked: {error}"));
         }
         // Dropped before anybody is told, so that nobody can send to a task of which he knows the end.
         let _ = catch_unwind(AssertUnwindSafe(|| self.core.close_input()));
@@ -195,6 +211,32 @@ impl Attendant {
             state.changes = changes;
         });
         self.core.session.hub().ended(&exit);
+    }
+
+    /// Keeps what the text policy has let through of the final text, which is no output then.
+    fn keep_text(&self, ruled: Ruled) {
+        let core = &self.core;
+        let text = core.sink.close(ruled.text.unwrap_or_default(), true).map(|text| bounded(text, &core.session));
+        let record = TextRecord {
+            schema: schema::TEXT.to_owned(),
+            id: core.request.id,
+            revision: 0,
+            text,
+            notice: ruled.notice,
+        };
+        if let Some(dir) = &core.dir {
+            if let Err(error) = dir.write_text(&record) {
+                core.hold_against(format!("its final text could not be kept: {error}"));
+            }
+            let command = Command { session: core.session.clone(), id: core.request.id };
+            if let Some(why) = ruled.why
+                && let Err(error) = core.session.trace_text(&command, why)
+            {
+                core.hold_against(format!("the trace has no line of its final text: {error}"));
+            }
+        }
+        // It ends once.
+        let _ = core.text.set(record);
     }
 
     fn final_record(&self, end: End) -> ExitRecord {
@@ -242,11 +284,13 @@ impl Attendant {
     }
 }
 
-/// A text of at most as many bytes as is shown of any, with a mark where something is missing.
-fn bounded(text: String) -> String {
+/// A text of at most as many bytes as is shown of any, with a mark where something is missing. Its secrets are masked
+/// before it is cut, where that is the policy: half of one could not be known for one any more.
+fn bounded(text: String, session: &Session) -> String {
     if text.len() <= TEXT_BYTES {
         return text;
     }
+    let text = session.redactor().map_or(text.clone(), |redactor| redactor.text(&text));
     let (head, tail) = head_and_tail(text.len() as u64, TEXT_BYTES);
     let part = |range: std::ops::Range<u64>| &text.as_bytes()[range.start as usize..range.end as usize];
     excerpt_text(text.len() as u64, part(head), part(tail))

@@ -1,13 +1,13 @@
 //! What everybody knows of one task while this process lives: its records, its state, and where to ask.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use outlast_core::id::Alias;
 use outlast_core::lifecycle::{Cause, KILL_BOUND};
 use outlast_core::receipt::{Change, Published, written};
-use outlast_core::record::{ExitRecord, Phase, ProcessMark};
+use outlast_core::record::{ExitRecord, Phase, ProcessMark, TextRecord};
 use outlast_core::request::{OsText, Request};
 use outlast_core::wire::{LiveStatus, StopReport};
 use outlast_host::clock;
@@ -53,6 +53,9 @@ pub(super) struct Shared {
     pub(super) kept: watch::Sender<bool>,
     pub(super) asks: mpsc::UnboundedSender<Ask>,
     pub(super) errors: Mutex<Vec<String>>,
+    pub(super) project: Option<String>,
+    /// The final text, where it was kept under a text policy.
+    pub(super) text: OnceLock<TextRecord>,
 }
 
 impl Shared {

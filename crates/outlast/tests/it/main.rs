@@ -23,5 +23,6 @@ mod task;
 mod task_seen;
 mod task_threads;
 mod telemetry;
+mod text_policy;
 mod wait;
 mod walk;

@@ -3,6 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use outlast::core::policy::AtRest;
 use outlast::core::record::Phase;
 use outlast::{Config, Event, Policy, ReadOptions, Runtime, Session, SessionOptions, Task, TaskRequest, WaitOptions};
 
@@ -107,5 +108,52 @@ fn c21_the_output_of_a_task_can_be_withheld_until_its_end() {
         task.stop(outlast::StopOptions::by("human")).await.expect("a stop");
         assert_eq!(text_of(&task, 0).await.0, "spoken\n");
         assert!(!command.read(ReadOptions::default()).await.expect("a read").withheld());
+    });
+}
+
+/// Covers: R5
+#[test]
+fn r5_at_rest_a_task_leaves_no_secret_where_that_is_the_policy() {
+    in_world("r5-rest", async |world: World| {
+        for (at_rest, kept) in [(AtRest::Redacted, false), (AtRest::Raw, true)] {
+            let policy = Policy { at_rest, secrets: vec![b"correct-horse".to_vec()], ..Policy::default() };
+            let session = session(&world, policy).await;
+            let request = TaskRequest { label: Some(TOKEN.to_owned()), ..TaskRequest::new(["look", TOKEN]) };
+            let task = session.spawn_task(request, |work| async move {
+                let (one, two) = TOKEN.split_at(20);
+                for part in ["it is ", one, two, " correct-", "horse"] {
+                    work.output.write(part).map_err(|error| error.to_string())?;
+                }
+                Err(format!("not with {TOKEN}"))
+            });
+            let task = task.await.expect("a task");
+            let snapshot = ended(&task).await;
+            assert_eq!(snapshot.output.bytes as usize, 6 + TOKEN.len() + 14, "a mask changes no length");
+            let dir = world.state_dir.join("sessions").join(session.id().to_string());
+            let mut all = std::fs::read_to_string(dir.join("trace.jsonl")).expect("the trace");
+            assert_eq!(all.contains("redacted"), !kept, "{all}");
+            for name in ["request.json", "output.log", "exit.json"] {
+                let path = dir.join("work").join(task.id().to_string()).join(name);
+                all += &std::fs::read_to_string(path).expect("a record");
+            }
+            let found = [TOKEN, &TOKEN[..20], &TOKEN[20..], "correct-horse"].map(|secret| all.contains(secret));
+            assert_eq!(found, [kept; 4], "{all}");
+        }
+    });
+}
+
+/// Covers: R5
+#[test]
+fn r5_a_long_result_is_not_cut_through_a_secret() {
+    in_world("r5-cut", async |world: World| {
+        let session = session(&world, Policy { redact: true, ..Policy::default() }).await;
+        // Wherever it is cut, there is one.
+        let text = format!("{TOKEN} ").repeat(1024);
+        let task = session.spawn_task(TaskRequest::new(["look"]), |work| async move {
+            work.output.write("x").map_err(|error| error.to_string())?;
+            Ok(text)
+        });
+        let result = ended(&task.await.expect("a task")).await.result.expect("a result");
+        assert!(result.contains("****") && !result.contains("ghp_") && !result.contains("0123"), "{result}");
     });
 }

@@ -136,6 +136,25 @@ impl Watch<'_> {
         }
     }
 
+    /// Says in the trace what was masked before it was stored. It has no text of it, and no reader sees any.
+    pub(super) fn trace_masked(&mut self) {
+        let counts = self.capture.take_masked();
+        let Some((session, record)) = self.post.context.session.as_ref().filter(|_| !counts.is_empty()) else { return };
+        let line = TraceLine {
+            kind: "redacted".to_owned(),
+            event: fresh_event().to_string(),
+            parent: Some(record.start_event.clone()),
+            session: self.request.session.to_string(),
+            at_ms: clock::unix_ms(),
+            id: Some(self.request.id),
+            redacted: Some(counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()),
+            ..TraceLine::default()
+        };
+        if let Err(error) = trace::append(session.dir(), &line, record.durability) {
+            self.errors.push(format!("the trace has no line of what was masked: {error}"));
+        }
+    }
+
     /// Whether the end of this command is a completion.
     pub(super) fn is_demoted(&self) -> bool {
         self.demoted_at_ms.is_some()

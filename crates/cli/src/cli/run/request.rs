@@ -42,6 +42,7 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
     request.streams = args.streams.into();
     request.grace = args.grace.or(config.bounds.grace).or((!config.terminal).then_some(GRACE));
     request.limits = limits(args, &config.bounds);
+    request.rights.clone_from(&args.right);
     request.lifetime = args.lifetime;
     request.survivors = args.survivors.into();
     request.cap = cap(args.max_log.or(config.bounds.max_log))?;
