@@ -188,6 +188,7 @@ mod tests {
             parent_command: None,
             parent_session: None,
             conceal: None,
+            notify: Vec::new(),
         }
     }
 
