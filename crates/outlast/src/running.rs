@@ -158,7 +158,7 @@ impl Running {
                 self.over = true;
                 return Ok(Some(last));
             }
-            match self.launched.channel.next().await? {
+            match self.launched.next().await? {
                 Some(frame) => self.hear(frame)?,
                 None => self.vanished().await?,
             }
@@ -183,7 +183,7 @@ impl Running {
                 self.events.clear();
                 return Ok(Some(last));
             }
-            match self.launched.channel.next().await? {
+            match self.launched.next().await? {
                 Some(frame) => self.hear(frame)?,
                 None => self.vanished().await?,
             }
