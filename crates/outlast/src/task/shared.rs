@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use outlast_core::id::Alias;
 use outlast_core::lifecycle::{Cause, KILL_BOUND};
+use outlast_core::policy::redact::Redactor;
 use outlast_core::receipt::{Change, Published, written};
 use outlast_core::record::{ExitRecord, Phase, ProcessMark, TextRecord};
 use outlast_core::request::{OsText, Request};
@@ -54,6 +55,8 @@ pub(super) struct Shared {
     pub(super) asks: mpsc::UnboundedSender<Ask>,
     pub(super) errors: Mutex<Vec<String>>,
     pub(super) project: Option<String>,
+    /// Masks secrets in what is stored, where that is asked for.
+    pub(super) redactor: Option<Redactor>,
     /// The final text, where it was kept under a text policy.
     pub(super) text: OnceLock<TextRecord>,
 }
@@ -164,6 +167,10 @@ impl Shared {
         if paths.is_empty() {
             return None;
         }
+        let paths = match &self.redactor {
+            Some(redactor) => paths.iter().map(|path| redactor.word(path)).collect(),
+            None => paths,
+        };
         let dir = self.dir.as_ref();
         let store = dir.map(|dir| |line: &_| dir.append_receipt(line).map_err(|error| error.to_string()));
         published.take(id, paths, store).err()
