@@ -3,7 +3,7 @@
 mod command;
 mod session;
 
-use outlast::Retained;
+use outlast::{Retained, Totals};
 use outlast_core::record::Gap;
 use serde::Serialize;
 use std::path::Path;
@@ -108,6 +108,35 @@ pub struct OutputPart {
     pub withheld: bool,
     /// The absolute path of the log.
     pub log: Option<String>,
+}
+
+/// `outlast.stats/1`
+#[derive(Serialize)]
+pub struct StatsView {
+    schema: &'static str,
+    commands: u64,
+    running: u64,
+    ok: u64,
+    stopped: u64,
+    timeouts: u64,
+    failures: u64,
+    unknown: u64,
+}
+
+impl StatsView {
+    /// These numbers.
+    pub fn of(totals: &Totals) -> Self {
+        StatsView {
+            schema: "outlast.stats/1",
+            commands: totals.commands(),
+            running: totals.running,
+            ok: totals.ok,
+            stopped: totals.stopped,
+            timeouts: totals.failures.timeouts,
+            failures: totals.failures.commands,
+            unknown: totals.unknown,
+        }
+    }
 }
 
 /// `outlast.gc/1`

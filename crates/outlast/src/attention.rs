@@ -75,7 +75,7 @@ impl Session {
     /// Sees to it that who listens hears how a command goes on in the background.
     pub(crate) fn attend(&self, id: CommandId, consumer: String, quiet_after: Option<Duration>) {
         let hub = self.hub().clone();
-        if !hub.is_used() || !hub.attends(id) {
+        if !hub.is_heard(id) || !hub.attends(id) {
             return;
         }
         let (Ok(tokio), Ok(dir)) = (tokio::runtime::Handle::try_current(), self.dir()) else {

@@ -11,6 +11,7 @@ use outlast_core::request::Request;
 
 use crate::observe::{Ends, Event, Observers, Outturn};
 use crate::redaction::Redaction;
+use crate::telemetry::CommandSpan;
 
 /// Commands that are remembered after their end.
 const REMEMBERED: usize = 256;
@@ -43,6 +44,15 @@ pub struct Failures {
     pub timeouts: u64,
     /// All others.
     pub commands: u64,
+}
+
+impl Failures {
+    /// Counts one more.
+    pub(crate) fn add(&mut self, end: &End) {
+        // The number that the command line ends with: 124 is that of a time limit.
+        let count = if end.exit_code() == Some(124) { &mut self.timeouts } else { &mut self.commands };
+        *count += 1;
+    }
 }
 
 /// Hears notices.
@@ -88,6 +98,8 @@ struct State {
 struct Open {
     /// Tells its end to who saw its start.
     ends: Option<Ends>,
+    /// Its span, where somebody subscribes to spans.
+    span: Option<CommandSpan>,
     /// Whether it was said that it runs.
     runs: bool,
     /// Whether its life in the background is attended to.
@@ -126,6 +138,11 @@ impl Hub {
             !state.listeners.is_empty() || state.failures.is_some()
         };
         used || !self.0.observers.is_empty()
+    }
+
+    /// Whether somebody wants to hear how this command goes on.
+    pub(crate) fn is_heard(&self, id: CommandId) -> bool {
+        self.is_used() || self.state().open.contains_key(&id)
     }
 
     pub(crate) fn observers(&self) -> &Observers {
@@ -171,7 +188,9 @@ impl Hub {
     }
 
     /// A command runs. Whoever joins it says so as well, and is not counted.
-    pub(crate) fn runs(&self, session: SessionId, id: CommandId) {
+    pub(crate) fn runs(&self, request: &Request, kind: &str, pid: Option<u32>) {
+        self.traces(request, kind, pid);
+        let (session, id) = (request.session, request.id);
         if !self.is_used() {
             return;
         }
@@ -183,12 +202,28 @@ impl Hub {
         self.notice(session, id, Level::Info, format!("{id} runs"));
     }
 
+    /// A command has its span from now on, if it has none and somebody subscribes to spans.
+    pub(crate) fn traces(&self, request: &Request, kind: &str, pid: Option<u32>) {
+        let known = || {
+            let state = self.state();
+            state.over.contains(&request.id) || state.open.get(&request.id).is_some_and(|open| open.span.is_some())
+        };
+        if known() {
+            return;
+        }
+        // The subscriber is called with nothing held.
+        let redactor = self.0.redaction.redactor();
+        if let Some(span) = CommandSpan::begin(request, kind, pid, redactor.as_deref()) {
+            self.state().open.entry(request.id).or_default().span = Some(span);
+        }
+    }
+
     /// A command has ended. Only the first who says so is heard.
     pub(crate) fn ended(&self, exit: &ExitRecord) {
         let id = exit.id;
         let never_ran = matches!(exit.end, End::SpawnFailed { .. });
         self.state().silent.remove(&id);
-        if !self.is_used() {
+        if !self.is_heard(id) {
             return;
         }
         let Some(open) = self.state().close(id, never_ran) else { return };
@@ -196,13 +231,14 @@ impl Hub {
         if let Some(ends) = open.ends {
             ends.send_replace(Some(Arc::new(exit.clone())));
         }
-        let (end, outturn) = (exit.end.clone(), Outturn::of(exit));
+        if let Some(span) = open.span {
+            span.end(exit);
+        }
+        let (end, outturn) = (exit.end.clone(), Outturn::of(&exit.end, exit.is_ok()));
         if outturn == Outturn::Failed
             && let Some(failures) = &mut self.state().failures
         {
-            // The number that the command line ends with: 124 is that of a time limit.
-            let count = if end.exit_code() == Some(124) { &mut failures.timeouts } else { &mut failures.commands };
-            *count += 1;
+            failures.add(&end);
         }
         let told = match (outturn, &end) {
             (Outturn::Stopped, End::Stopped { by, .. }) => Some((Level::Info, format!("{id} was stopped by {by}"))),

@@ -67,11 +67,11 @@ pub enum Outturn {
 }
 
 impl Outturn {
-    pub(crate) fn of(exit: &ExitRecord) -> Outturn {
-        match exit.end {
+    pub(crate) fn of(end: &End, ok: bool) -> Outturn {
+        match end {
             // Abandoned: its session ends.
             End::Stopped { .. } | End::Abandoned { .. } => Outturn::Stopped,
-            _ if exit.is_ok() => Outturn::Ended,
+            _ if ok => Outturn::Ended,
             _ => Outturn::Failed,
         }
     }

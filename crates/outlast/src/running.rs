@@ -8,7 +8,7 @@ use outlast_core::delivery::Via;
 use outlast_core::id::CommandId;
 use outlast_core::names::{display_line, shorten};
 use outlast_core::receipt;
-use outlast_core::record::{ExitRecord, OutputState, ProcessMark};
+use outlast_core::record::{ExitRecord, OutputState, PROCESS, ProcessMark};
 use outlast_core::request::{Request, Streams};
 use outlast_core::wire::{FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
@@ -295,7 +295,7 @@ impl Running {
         }
         match frame.json::<FromSupervisor>().map_err(link::channel_error)? {
             FromSupervisor::Started { leader, at_ms } => {
-                self.session.hub().runs(*self.session.id(), self.request.id);
+                self.session.hub().runs(&self.request, PROCESS, Some(leader.pid));
                 self.leader = Some(leader.clone());
                 self.pidfd = frame.fds.into_iter().next();
                 self.events.push_back(RunEvent::Started { leader, at_ms });
@@ -418,6 +418,8 @@ impl Running {
         if materialised && self.records.is_none() {
             self.open_records(exit.output)?;
         }
+        // One that could not be started has no other moment.
+        self.session.hub().traces(&self.request, PROCESS, None);
         self.session.hub().ended(&exit);
         let mut finished = Finished::of(exit, materialised);
         finished.not_demoted = self.not_demoted.take();

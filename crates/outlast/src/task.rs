@@ -21,6 +21,7 @@ use outlast_host::store::records::{self, Records};
 use outlast_host::store::trace;
 use tokio::io::Interest;
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::instrument::{Instrument, WithSubscriber};
 
 use crate::command::Command;
 use crate::deliver::check_consumer;
@@ -101,7 +102,9 @@ impl Session {
             stop,
         };
         let (started, has_started) = oneshot::channel();
-        tokio::spawn(attendant.attend(Box::pin(async move { body(context).await }), started));
+        let attended = attendant.attend(Box::pin(async move { body(context).await }), started);
+        // Whoever subscribes to spans here sees that of the task, within the present one.
+        tokio::spawn(attended.in_current_span().with_current_subscriber());
         // Whoever attends to it says so once, unless this tokio is being shut down.
         let _ = has_started.await;
         Ok(Task { core })

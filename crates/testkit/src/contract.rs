@@ -32,7 +32,7 @@ fn check_value(value: &Value) -> Result<(), String> {
 }
 
 fn is_plain_schema(name: &str) -> bool {
-    ["outlast.session/1", "outlast.sessions/1", "outlast.gc/1", "outlast.doctor/1"].contains(&name)
+    ["outlast.session/1", "outlast.sessions/1", "outlast.stats/1", "outlast.gc/1", "outlast.doctor/1"].contains(&name)
 }
 
 fn check_entries(entries: &Value) -> Result<(), String> {

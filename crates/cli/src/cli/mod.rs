@@ -13,6 +13,7 @@ mod receipt;
 mod inbox;
 mod session;
 mod trace;
+mod stats;
 mod gc;
 mod doctor;
 mod mcp;
@@ -51,6 +52,7 @@ enum Verb {
     Inbox(inbox::InboxArgs),
     Session(session::SessionArgs),
     Trace(trace::TraceArgs),
+    Stats(stats::StatsArgs),
     Gc(gc::GcArgs),
     Doctor(doctor::DoctorArgs),
     Completions(generate::CompletionsArgs),
@@ -191,6 +193,7 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
             Verb::Inbox(args) => inbox::inbox(args, &context).await,
             Verb::Session(args) => session::session(args, &context).await,
             Verb::Trace(args) => trace::trace(args, &context).await,
+            Verb::Stats(args) => stats::stats(args, &context).await,
             Verb::Gc(args) => gc::gc(args, &context).await,
             Verb::Doctor(args) => doctor::doctor(args, &context).await,
             Verb::Completions(_) | Verb::Man(_) | Verb::Mcp(_) | Verb::Hook(_) | Verb::Setup(_) => {

@@ -94,6 +94,34 @@ fn t4_each_command_counts_once() {
     assert_eq!(background, 5, "a background start counts as demoted with grace 0");
 }
 
+/// Covers: T5
+#[test]
+fn t5_stats_count_each_command_once() {
+    let world = world();
+    let counts = || {
+        let stats = world.outlast(&["stats", "--json"]).ok().json();
+        ["commands", "running", "ok", "stopped", "timeouts", "failures", "unknown"]
+            .map(|name| stats.int(&format!("/{name}")))
+    };
+    assert_eq!(counts(), [0; 7], "a session that is not there yet");
+    world.outlast(&["run", "--", "false"]).exits(1);
+    let fails = bg_shell(&world, &[], "exit 7");
+    let late = bg_shell(&world, &["--limit", "100ms"], "exec sleep 60");
+    let runs = world.bg(&["sleep", "300"]);
+    let fine = world.bg(&["true"]);
+    for (id, code) in [(&fails, 7), (&late, 124), (&fine, 0)] {
+        // Told twice, and to two: counted once.
+        world.outlast(&["wait", id]).exits(code);
+        world.outlast(&["wait", id, "--consumer", "other"]).exits(code);
+    }
+    assert_eq!(counts(), [4, 1, 1, 0, 1, 1, 0]);
+    // Stopped never counts as a failure, whatever its code is.
+    world.stop(&runs);
+    assert_eq!(counts(), [4, 0, 1, 1, 1, 1, 0]);
+    let text = world.outlast(&["stats"]).ok().text();
+    assert_eq!(text, "commands  4\nrunning   0\nok        1\nstopped   1\ntimeouts  1\nfailures  1\nunknown   0\n");
+}
+
 #[test]
 fn t8_constant_texts_are_constant() {
     let world = world();

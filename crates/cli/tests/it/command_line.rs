@@ -194,12 +194,13 @@ fn dead_anchor_is_refused() {
 fn every_verb_prints_its_schema() {
     let world = world();
     world.bg(&["sleep", "50"]);
-    let rows: [(&[&str], &str); 6] = [
+    let rows: [(&[&str], &str); 7] = [
         (&["ps", "--json"], "outlast.list/1"),
         (&["inbox", "--json"], "outlast.inbox/1"),
         (&["session", "list", "--json"], "outlast.sessions/1"),
         (&["session", "show", "--json"], "outlast.session/1"),
         (&["gc", "--dry-run", "--json"], "outlast.gc/1"),
+        (&["stats", "--json"], "outlast.stats/1"),
         (&["doctor", "--json"], "outlast.doctor/1"),
     ];
     for (verb, schema) in rows {

@@ -58,7 +58,7 @@ impl Attendant {
         let hub = self.core.session.hub().clone();
         hub.starting(&self.core.request, &self.core.kind).await;
         let mut body: Running = tokio::spawn(Caught(Box::pin(body)));
-        hub.runs(*self.core.session.id(), self.core.request.id);
+        hub.runs(&self.core.request, &self.core.kind, Some(self.core.me.pid));
         if self.records.is_some() {
             self.core.session.attend(self.core.request.id, self.core.request.consumer.clone(), None);
         }

@@ -22,6 +22,7 @@ mod stop;
 mod task;
 mod task_seen;
 mod task_threads;
+mod telemetry;
 mod text_policy;
 mod wait;
 mod walk;
