@@ -22,4 +22,5 @@ pub mod text;
 pub mod notice;
 pub mod delivery;
 pub mod retention;
+pub mod memory;
 pub mod reconcile;

@@ -25,6 +25,7 @@ mod watch;
 mod keeper;
 mod observe;
 mod places;
+mod memory;
 mod runtime;
 mod session;
 mod seal;

@@ -415,6 +415,7 @@ impl Running {
             }
             None => finished.take_held(&self.held, self.request.streams),
         }
+        self.session.runtime().inner.texts.look(outlast_host::clock::monotonic());
         self.last = Some(RunEvent::Ended(Box::new(finished)));
         Ok(())
     }

@@ -16,6 +16,7 @@ use outlast_host::{clock, mark};
 use crate::config::{Birth, Config};
 use crate::error::{Error, Result};
 use crate::link::Link;
+use crate::memory::Texts;
 use crate::observe::Observers;
 use crate::places::Places;
 
@@ -33,6 +34,8 @@ pub(crate) struct RuntimeInner {
     /// Sessions that have a handle in this process, so that every handle is the same session.
     pub(crate) sessions: Mutex<HashMap<SessionId, Weak<SessionInner>>>,
     ids: Mutex<IdSource>,
+    /// What ended tasks have in memory.
+    pub(crate) texts: Texts,
 }
 
 /// What the handles of one session share.
@@ -95,6 +98,7 @@ impl Runtime {
             unwritable,
             sessions: Mutex::default(),
             ids: Mutex::new(IdSource::default()),
+            texts: Texts::default(),
         };
         Runtime { inner: Arc::new(inner) }
     }

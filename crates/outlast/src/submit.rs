@@ -7,6 +7,7 @@ use outlast_core::joining::JoinKey;
 use outlast_core::names::{NameField, check_name};
 use outlast_core::record::PROCESS;
 use outlast_core::wire::Joining;
+use outlast_host::clock;
 
 use crate::error::{Error, Result};
 use crate::finished::Finished;
@@ -153,6 +154,7 @@ impl Session {
     }
 
     async fn submit(&self, request: RunRequest, background: bool) -> Result<Running> {
+        self.runtime().inner.texts.look(clock::monotonic());
         let id = self.runtime().new_command_id()?;
         let joins = request.join;
         let request = request.for_supervisor(self, id, background)?;

@@ -8,6 +8,7 @@ mod shared;
 mod door;
 mod attend;
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 use outlast_core::ending::End;
@@ -85,6 +86,7 @@ impl Session {
             )));
         };
         self.ensure_open().await?;
+        self.runtime().inner.texts.look(clock::monotonic());
         let id = self.runtime().new_command_id()?;
         if let Some(fault) = request.fault() {
             return Ok(self.refused(&request, id, fault));
@@ -140,6 +142,7 @@ impl Session {
             kept: watch::Sender::new(false),
             asks,
             errors: Mutex::new(errors),
+            waiting: AtomicUsize::new(0),
             request: stored,
         };
         let records = unpublished.and_then(|new| {
@@ -225,7 +228,8 @@ impl Task {
     }
 
     /// Everything about it now, with the end of its output. Where no records could be made this process is the only one
-    /// that knows.
+    /// that knows, and its text goes from memory some time after its end: five minutes later, or when more than 64 ended
+    /// tasks or 16 MiB are there, oldest first. `pruned_at_ms` says so then.
     pub async fn snapshot(&self) -> Result<Snapshot> {
         match self.command() {
             Some(command) => command.snapshot().await,
@@ -233,8 +237,10 @@ impl Task {
         }
     }
 
-    /// Waits until nothing of it is left, and says how it ended. Cancel-safe.
+    /// Waits until nothing of it is left, and says how it ended. As long as this waits, nothing of its text goes from
+    /// memory. Cancel-safe.
     pub async fn ended(&self) -> Result<Snapshot> {
+        let _waiting = self.core.wait();
         let mut state = self.core.sink.state().subscribe();
         // The task itself keeps the sender.
         let _ = state.wait_for(|state| state.over).await;
@@ -245,6 +251,7 @@ impl Task {
     /// Dropping the future does not take the stop back.
     pub async fn stop(&self, options: StopOptions) -> Result<StopOutcome> {
         check_consumer(&options.by)?;
+        let _waiting = self.core.wait();
         let report = self.core.stop(options.by, options.grace).await;
         Ok(StopOutcome {
             snapshot: self.snapshot().await?,
@@ -262,7 +269,8 @@ impl Task {
         self.core.input(bytes, close).map_or(Ok(()), |why| Err(Error::Refused(format!("not delivered: {why}"))))
     }
 
-    /// Bytes of its output that are held in memory now: at most 64 KiB, and none once it has ended and its log is whole.
+    /// Bytes of its output that are held in memory now: at most 64 KiB, and none once it has ended and its log is whole, or
+    /// once its text was pruned.
     pub fn held(&self) -> usize {
         self.core.sink.held()
     }
@@ -274,6 +282,7 @@ impl Task {
         let tail = self.core.sink.tail();
         let from = state.output.bytes.saturating_sub(tail.len() as u64);
         snapshot.output.show(tail, from);
+        snapshot.pruned_at_ms = state.pruned_at_ms;
         if state.phase != Phase::Ended {
             snapshot.phase = state.phase;
             (snapshot.end, snapshot.exit_code, snapshot.ok, snapshot.ended_at_ms) = (None, None, None, None);

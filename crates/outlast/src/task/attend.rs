@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outlast_core::ending::{Clock, End, Fact};
@@ -227,6 +227,10 @@ impl Attendant {
             door.abort();
         }
         self.place = None;
+        let texts = &self.core.session.runtime().inner.texts;
+        let core: Weak<Shared> = Arc::downgrade(&self.core);
+        texts.add(core, clock::monotonic());
+        texts.look(clock::monotonic());
         self.core.sink.state().send_modify(|state| (state.output, state.over) = (output, true));
     }
 

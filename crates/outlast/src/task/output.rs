@@ -25,6 +25,8 @@ pub(super) struct State {
     pub(super) exit: Option<Arc<ExitRecord>>,
     /// Nothing more comes: the log is closed and its records are complete.
     pub(super) over: bool,
+    /// When its text went from memory, Unix time in milliseconds.
+    pub(super) pruned_at_ms: Option<u64>,
 }
 
 /// Where the output of one task goes.
@@ -54,6 +56,7 @@ impl Sink {
             signals: 0,
             exit: None,
             over: false,
+            pruned_at_ms: None,
         };
         Sink { inner: Mutex::new(inner), state: watch::Sender::new(state) }
     }
@@ -118,6 +121,11 @@ impl Sink {
     /// Bytes held in memory now.
     pub(super) fn held(&self) -> usize {
         self.inner().held.len()
+    }
+
+    /// Lets go of them.
+    pub(super) fn forget(&self) {
+        self.inner().held = Vec::new();
     }
 
     /// What is wrong with the log.

@@ -1,6 +1,7 @@
 //! What everybody knows of one task while this process lives: its records, its state, and where to ask.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use tokio::sync::{mpsc, watch};
 use super::output::{Sink, State};
 use super::request::TaskInput;
 use crate::error::Result;
+use crate::memory::Ended;
 use crate::request::millis;
 use crate::session::Session;
 
@@ -50,9 +52,51 @@ pub(super) struct Shared {
     pub(super) kept: watch::Sender<bool>,
     pub(super) asks: mpsc::UnboundedSender<Ask>,
     pub(super) errors: Mutex<Vec<String>>,
+    /// How many wait for its end in this process.
+    pub(super) waiting: AtomicUsize,
+}
+
+/// Somebody who waits for the end of a task, and for its text.
+pub(super) struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Ended for Shared {
+    fn text_bytes(&self) -> usize {
+        let said = self.state().exit.map_or(0, |exit| {
+            let parts = [&exit.result, &exit.tail];
+            parts.into_iter().flatten().map(String::len).sum()
+        });
+        self.sink.held() + said
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
+    }
+
+    fn forget_text(&self) {
+        self.sink.forget();
+        self.sink.state().send_modify(|state| {
+            state.pruned_at_ms = Some(clock::unix_ms());
+            if let Some(exit) = &mut state.exit {
+                let exit = Arc::make_mut(exit);
+                (exit.result, exit.tail) = (None, None);
+            }
+        });
+    }
 }
 
 impl Shared {
+    /// Keeps its text in memory as long as the answer is held.
+    pub(super) fn wait(&self) -> Waiting<'_> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        Waiting(&self.waiting)
+    }
+
     /// How it stands now.
     pub(super) fn state(&self) -> State {
         self.sink.state().borrow().clone()

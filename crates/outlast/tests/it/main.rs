@@ -17,6 +17,7 @@ mod scarce;
 mod session;
 mod stop;
 mod task;
+mod task_memory;
 mod task_seen;
 mod task_threads;
 mod wait;
