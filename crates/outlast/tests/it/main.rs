@@ -20,4 +20,5 @@ mod task;
 mod task_memory;
 mod task_seen;
 mod task_threads;
+mod temporary;
 mod wait;
