@@ -9,6 +9,11 @@ use std::time::Duration;
 use outlast_core::retention::{self, Limits, SessionBounds};
 use outlast_core::units;
 
+use crate::policy::Policy;
+
+/// The consumer that is a person.
+const HUMAN: &str = "human";
+
 /// Bounds that an operator sets for everyone on the machine; none is set by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
@@ -51,6 +56,8 @@ pub struct Config {
     pub colour: bool,
     /// The operator's bounds.
     pub bounds: Bounds,
+    /// The operator's policies.
+    pub policy: Policy,
     /// What is odd about it, one line each, to be said beside every answer.
     pub notes: Vec<String>,
     /// How wide tables are where no terminal says so: `COLUMNS`, else 80.
@@ -92,10 +99,12 @@ impl Config {
                 .unwrap_or(80),
             state_dir,
             session: text("OUTLAST_SESSION"),
-            consumer: text("OUTLAST_CONSUMER").unwrap_or_else(|| if terminal { "human" } else { "model" }.to_owned()),
+            consumer: text("OUTLAST_CONSUMER").unwrap_or_else(|| if terminal { HUMAN } else { "model" }.to_owned()),
             terminal,
             colour: get(&vars, "NO_COLOR").is_none() && get(&vars, "TERM").is_none_or(|term| term != "dumb"),
             bounds: bounds(&vars),
+            policy: get(&vars, "OUTLAST_POLICY")
+                .map_or_else(|| Ok(Policy::default()), |path| Policy::load(&cwd.join(path)))?,
             cwd,
             vars,
         })
@@ -104,6 +113,19 @@ impl Config {
     /// The environment that a command inherits.
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         self.vars.clone()
+    }
+
+    /// The settings of the library. `to_model`: a model may read what is shown.
+    pub fn library(&self, to_model: bool) -> outlast::Config {
+        let mut library = outlast::Config::new(&self.state_dir);
+        library.search = self.path();
+        library.policy = self.policy.library(to_model, &self.vars);
+        library
+    }
+
+    /// Whether whoever is spoken for may be a model: everyone but a person.
+    pub fn speaks_to_model(&self) -> bool {
+        self.consumer != HUMAN
     }
 
     /// A variable that is set and not empty.

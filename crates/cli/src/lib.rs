@@ -8,6 +8,7 @@
 #![doc(hidden)]
 
 mod exit;
+mod policy;
 mod config;
 mod environment;
 mod host;

@@ -3,7 +3,7 @@
 //! A command that was demoted and has ended is pending for a consumer until that consumer's part of the
 //! ledger commits it. Nothing has to be written to make it pending, so it cannot be lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,9 @@ pub struct Told {
     /// What was told.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub commits: BTreeMap<CommandId, Commit>,
+    /// Commands whose receipts this consumer has taken for good.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub receipts: BTreeSet<CommandId>,
 }
 
 /// Somebody is telling a consumer of an end, or died doing so.
@@ -226,6 +229,24 @@ impl Ledger {
         told.leases.remove(&subject.id);
         told.commits.insert(subject.id, Commit { via, at_ms: now_ms, traced: false });
         CommitOutcome::Committed
+    }
+
+    /// Whether a consumer has taken the receipts of a command for good.
+    pub fn has_receipts(&self, consumer: &str, id: CommandId) -> bool {
+        self.consumers.get(consumer).is_some_and(|told| told.receipts.contains(&id))
+    }
+
+    /// The consumers that take receipts: they have taken some for good.
+    pub fn receipt_takers(&self) -> impl Iterator<Item = &str> {
+        self.consumers.iter().filter(|(_, told)| !told.receipts.is_empty()).map(|(name, _)| name.as_str())
+    }
+
+    /// Takes the receipts of a command for good; false where that was done before. Commands that are not `kept` any
+    /// more, because their records are gone, are forgotten.
+    pub fn take_receipts(&mut self, consumer: &str, id: CommandId, kept: impl Fn(CommandId) -> bool) -> bool {
+        let told = self.told_mut(consumer);
+        told.receipts.retain(|one| kept(*one));
+        told.receipts.insert(id)
     }
 
     /// The commits whose trace line was not yet confirmed.

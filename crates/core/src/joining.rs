@@ -112,9 +112,14 @@ impl Fields {
     }
 
     fn limits(&mut self, limits: &Limits) {
-        let Limits { wall_ms, idle_ms, memory, pids, cpu_s, file_size, files } = limits;
-        for limit in [wall_ms, idle_ms, memory, pids, cpu_s, file_size, files] {
+        let Limits { wall_ms, idle_ms, memory, pids, cpu_s, file_size, files, address_space, core, more_processes } =
+            limits;
+        for limit in [wall_ms, idle_ms, memory, pids, cpu_s, file_size, files, address_space] {
             self.number(limit.unwrap_or(0));
+        }
+        // Of these a bound of 0 is one.
+        for limit in [core, more_processes] {
+            self.number(limit.map_or(0, |limit| limit.saturating_add(1)));
         }
     }
 
@@ -133,6 +138,7 @@ impl Fields {
             u64::from(request.streams == Streams::Separate),
             u64::from(request.survivors == Survivors::Kill),
             u64::from(request.over_cap == OverCap::Stop),
+            u64::from(request.conceal.is_some()),
             request.cap.head,
             request.cap.tail,
             request.stop_grace_ms,
@@ -181,6 +187,7 @@ mod tests {
             turn: None,
             parent_command: None,
             parent_session: None,
+            conceal: None,
         }
     }
 
@@ -245,6 +252,8 @@ mod tests {
         another(&|one| one.limits.wall_ms = Some(5));
         another(&|one| one.limits.idle_ms = Some(5));
         another(&|one| one.limits.memory = Some(5));
+        another(&|one| one.limits.core = Some(0));
+        another(&|one| one.limits.more_processes = Some(0));
         another(&|one| one.trust = crate::origin::Trust::Trusted);
         another(&|one| one.lifetime = Lifetime::Detached { ttl_ms: 0 });
         another(&|one| one.lifetime = Lifetime::Detached { ttl_ms: 1 });
@@ -255,6 +264,7 @@ mod tests {
         another(&|one| one.streams = Streams::Separate);
         another(&|one| one.survivors = Survivors::Kill);
         another(&|one| one.over_cap = OverCap::Stop);
+        another(&|one| one.conceal = Some(Vec::new()));
         another(&|one| one.cap = LogCap::of(4096));
         another(&|one| one.stop_grace_ms = 1);
         another(&|one| one.can_be_told = false);

@@ -3,11 +3,15 @@
 
 use std::time::Duration;
 
+pub use running::{Silence, quiet};
+
 use crate::ending::{End, EndObject};
 use crate::id::{CommandId, ReportId, SessionId};
 use crate::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
 use crate::push::Push;
 use crate::units::{format_duration, format_elapsed, format_size, format_time};
+
+mod running;
 
 /// How an opening line of news names itself, so that nobody takes it for the word of a person.
 const EVENT: &str = "Machine event of outlast:";

@@ -389,3 +389,25 @@ fn g3_reminder_of_what_runs() {
         )
     );
 }
+
+/// Covers: O2
+#[test]
+fn o2_what_is_said_of_a_silent_command() {
+    let silence = Silence { silent: Duration::from_millis(900_700), cpu: None, reads_input: false };
+    assert_eq!(
+        quiet("w1", silence, true, "`quiet_after` 0s"),
+        "w1 is still running after 15m without visible output; this is not an error. `read` shows it, `stop` ends it, \
+         `quiet_after` 0s switches this notice off."
+    );
+    let more =
+        Silence { silent: Duration::from_millis(50), cpu: Some(Duration::from_millis(1_500)), reads_input: true };
+    let text = quiet("w1", more, false, "--quiet-after 0s");
+    for fact in
+        ["after 1s without", "used 1.5s of processor time", "waits for input", "`outlast logs`", "`outlast stop`"]
+    {
+        assert!(text.contains(fact), "{fact}: {text}");
+    }
+    for claim in ["stalled", "stuck", "hang"] {
+        assert!(!text.contains(claim), "{text}");
+    }
+}

@@ -13,7 +13,7 @@ use crate::origin::Trust;
 use crate::request::{Delivery, LogCap, OsText, Request, Survivors, from_hex};
 
 pub use closed::{ClosedRecord, Discarded};
-pub use kept::{BoundRecord, ContextRecord, PrunedRecord};
+pub use kept::{BoundRecord, ContextRecord, PrunedRecord, TextRecord};
 pub use trace::TraceLine;
 
 /// Names of the schemas of stored files; the number after the slash is the version.
@@ -32,8 +32,12 @@ pub mod schema {
     pub const SESSION: &str = "outlast.session-file/1";
     /// `closed.json`
     pub const CLOSED: &str = "outlast.closed/1";
+    /// A line of `receipts.jsonl`
+    pub const RECEIPTS: &str = "outlast.receipts/1";
     /// `pruned.json`
     pub const PRUNED: &str = "outlast.pruned/1";
+    /// `text.json`
+    pub const TEXT: &str = "outlast.text/1";
     /// `bound.json`
     pub const BOUND: &str = "outlast.bound/1";
     /// `context.json`

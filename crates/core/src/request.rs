@@ -250,6 +250,13 @@ pub struct Limits {
     pub file_size: Option<u64>,
     /// Open files (RLIMIT_NOFILE), for each process.
     pub files: Option<u64>,
+    /// Bytes of address space (RLIMIT_AS), for each process.
+    pub address_space: Option<u64>,
+    /// Bytes of the largest core file (RLIMIT_CORE), for each process.
+    pub core: Option<u64>,
+    /// Processes and threads of its user beyond those that there are when it starts (RLIMIT_NPROC); the kernel bounds no
+    /// privileged user by it.
+    pub more_processes: Option<u64>,
 }
 
 /// The time that TERM is given before KILL, in milliseconds.
@@ -294,6 +301,10 @@ pub struct Request {
     pub limits: Limits,
     /// Milliseconds between TERM and KILL.
     pub stop_grace_ms: u64,
+    /// Where nothing that is stored of it may hold a secret: values that are secrets beside those of its environment, which
+    /// are left out of its record as the environment is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conceal: Option<Vec<OsText>>,
     /// What bounds its life from outside.
     #[serde(default)]
     pub lifetime: Lifetime,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Alias, CommandId};
 use crate::joining::{JoinKey, Joinable};
 use crate::record::{ClosedRecord, ExitRecord, OutputState, Phase, ProcessMark, Survivor};
-use crate::request::Request;
+use crate::request::{OsText, Request};
 
 /// The name under which the binary is started to become a keeper: `argv[0]`, told before arguments are
 /// parsed. It is the keeper's own name too (proc(5), comm), however it came to be.
@@ -42,6 +42,12 @@ pub enum ToKeeper {
         /// Asked to join; none for a command of its own, which nobody joins.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         join: Option<Joining>,
+    },
+    /// Pass the channel that rides on this frame on to the supervisor of a command, for who looks for one that has
+    /// no door. Nothing is answered here; where nobody watches that command the channel is closed.
+    Reach {
+        /// The command.
+        id: CommandId,
     },
     /// Take a task of the owner into charge, by its door. Answered by nothing; it is looked for there.
     Task {
@@ -143,6 +149,13 @@ pub enum ToSupervisor {
     InputDone {
         /// Close the command's standard input once they are written.
         close: bool,
+    },
+    /// The command says that it has changed these paths. Answered by `Delivered`.
+    Receipt {
+        /// The command that says so.
+        id: CommandId,
+        /// Absolute paths.
+        paths: Vec<OsText>,
     },
     /// Tell what is known now.
     Status,
@@ -307,6 +320,12 @@ pub enum FromSupervisor {
         /// The output so far.
         output: OutputState,
     },
+    /// What the command said it has changed, for a caller to whom the end of a command without records is told
+    /// next; nothing of this kind comes where it said nothing.
+    Changed {
+        /// Absolute paths.
+        paths: Vec<OsText>,
+    },
     /// It ended. For a command without records the held output came before, in bytes frames.
     Ended {
         /// Everything about the end.
@@ -328,7 +347,7 @@ pub enum FromSupervisor {
         /// How many, without the one who asks.
         others: u32,
     },
-    /// The answer to `Signal` and `InputDone`. One to `InputDone` may come before the question, when the
+    /// The answer to `Signal`, `Receipt` and `InputDone`. One to `InputDone` may come before the question, when the
     /// command ended right after it read.
     Delivered {
         /// Why it was not delivered, if so.
@@ -391,6 +410,8 @@ pub enum FromOwnKeeper {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         joinable: Option<Joinable>,
     },
+    /// Take the channel that rides on this frame as a connection at the door.
+    Meet,
     /// Take the channel that rides on this frame as another caller of the command, or answer `NotJoined`.
     Join(JoinOffer),
     /// Stop the command for this reason: a `BY_` word or a consumer.

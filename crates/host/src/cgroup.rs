@@ -10,6 +10,8 @@ use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use crate::proc::{self, Stat};
+
 /// Something could not be done to a cgroup.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {errno}", path.display())]
@@ -25,6 +27,48 @@ pub struct CgroupError {
 pub struct CgroupParent {
     /// Its path below a mount that is in sight.
     pub path: PathBuf,
+    /// Our pid namespace (`pid_namespaces(7)`): pids of another one mean other processes.
+    pub pids: u64,
+}
+
+/// What the name of each leaf begins with.
+const LEAF: &str = "outlast";
+
+impl CgroupParent {
+    /// The name of the leaf that the process `pid` makes.
+    pub fn leaf_name(&self, pid: u32) -> String {
+        format!("{LEAF}-{}-{pid}", self.pids)
+    }
+
+    /// Removes leaves whose maker is gone and in which nothing lives; how many there were. Who makes a leaf removes it,
+    /// so these are of processes that were killed.
+    pub fn remove_abandoned(&self) -> Result<usize, CgroupError> {
+        let failed = |errno| CgroupError { path: self.path.clone(), errno };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(failed)?;
+        let mut removed = 0;
+        for entry in Dir::read_from(&directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_str().unwrap_or_default();
+            // One that somebody else removes meanwhile is gone too.
+            let is_abandoned = self.maker(name).is_some_and(is_gone);
+            let leaf = is_abandoned.then(|| Leaf::open(&self.path.join(name)).ok()).flatten();
+            removed += usize::from(leaf.is_some_and(|leaf| leaf.remove() == Ok(true)));
+        }
+        Ok(removed)
+    }
+
+    /// The process that made the leaf of this name.
+    fn maker(&self, name: &str) -> Option<u32> {
+        let pid =
+            name.strip_prefix(LEAF)?.strip_prefix('-')?.strip_prefix(&self.pids.to_string())?.strip_prefix('-')?;
+        pid.parse().ok()
+    }
+}
+
+/// Whether no process of this pid runs. Of one that cannot be looked at nothing is known.
+fn is_gone(pid: u32) -> bool {
+    proc::stat(pid).is_ok_and(|stat| !stat.as_ref().is_some_and(Stat::is_live))
 }
 
 /// Where leaves could be made; nothing where no cgroup v2 tree is in sight. Whether they may be made there shows
@@ -36,8 +80,10 @@ pub fn parent() -> Result<Option<CgroupParent>, CgroupError> {
             errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
         })
     };
-    let found = locate(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?);
-    Ok(found.map(|path| CgroupParent { path }))
+    let Some(path) = locate(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?) else { return Ok(None) };
+    let own = Path::new("/proc/self/ns/pid");
+    let pids = rustix::fs::stat(own).map_err(|errno| CgroupError { path: own.to_owned(), errno })?.st_ino;
+    Ok(Some(CgroupParent { path, pids }))
 }
 
 /// Joins the mount of a cgroup2 file system (`proc_pid_mountinfo(5)`) and our place in it (`0::`, `cgroups(7)`).
@@ -248,8 +294,17 @@ mod tests {
     }
 
     #[test]
+    fn only_makers_of_our_pid_namespace_are_known() {
+        let parent = CgroupParent { path: "/nowhere".into(), pids: 42 };
+        assert_eq!(parent.maker(&parent.leaf_name(7)), Some(7));
+        for name in ["outlast-7", "outlast-43-7", "outlast-42-", "outlast-42-x", "other-42-7", ""] {
+            assert_eq!(parent.maker(name), None, "{name}");
+        }
+    }
+
+    #[test]
     fn a_name_is_one_component() {
-        let parent = CgroupParent { path: "/nowhere".into() };
+        let parent = CgroupParent { path: "/nowhere".into(), pids: 1 };
         for name in ["", ".", "..", "a/b", "/a"] {
             assert_eq!(Leaf::create(&parent, name).expect_err("refused").errno, Errno::INVAL);
         }

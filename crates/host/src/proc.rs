@@ -40,6 +40,8 @@ pub struct Stat {
     pub threads: u32,
     /// When it started, in clock ticks since boot.
     pub start: u64,
+    /// Processor time that it has used.
+    pub cpu: std::time::Duration,
     /// Its resident memory in bytes.
     pub rss: u64,
     /// The wait status when it is a zombie; 0 also when we may not know: see [`zombie_status`].
@@ -72,8 +74,10 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     // The manual counts from 1, and what follows the name begins with field 3.
     let field = |number: usize| rest.get(number - 3).copied();
     let id = |number| field(number)?.parse::<i64>().ok().map(|id| u32::try_from(id).unwrap_or(0));
+    let ticks = field(14)?.parse::<u64>().ok()?.saturating_add(field(15)?.parse().ok()?);
     Some(Stat {
         pid,
+        cpu: std::time::Duration::from_millis(ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second()),
         comm: String::from_utf8_lossy(text.get(open + 1..close)?).into_owned(),
         state: field(3)?.chars().next()?,
         ppid: id(4)?,
@@ -86,6 +90,15 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
         rss: field(24)?.parse::<u64>().ok()?.saturating_mul(rustix::param::page_size() as u64),
         exit_code: field(52).and_then(|code| code.parse().ok()).unwrap_or(0),
     })
+}
+
+/// Whether `pid` waits at this moment in a read of its standard input (proc(5), syscall); false also where the kernel
+/// does not let this process look.
+pub fn reads_input(pid: u32) -> bool {
+    let Ok(Some(text)) = read(pid, "syscall") else { return false };
+    let text = String::from_utf8_lossy(&text);
+    let mut words = text.split_ascii_whitespace();
+    words.next().and_then(|number| number.parse().ok()) == Some(libc::SYS_read) && words.next() == Some("0x0")
 }
 
 /// The file name of the executable of `pid`; nothing when there is none in sight, or it is another user's.
@@ -244,6 +257,24 @@ pub fn all() -> Result<Vec<Stat>, ProcError> {
         found.extend(stat(pid)?);
     }
     Ok(found)
+}
+
+/// How many threads this process's user has: what its limit of processes counts (RLIMIT_NPROC).
+pub fn threads_of_user() -> Result<u64, ProcError> {
+    let user = rustix::process::getuid().as_raw();
+    let mut threads = 0;
+    for pid in numbers("/proc")? {
+        // One that is gone has none.
+        let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { continue };
+        let value = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+            line.split_ascii_whitespace().next()?.parse::<u64>().ok()
+        };
+        if value("Uid:") == Some(u64::from(user)) {
+            threads += value("Threads:").unwrap_or(0);
+        }
+    }
+    Ok(threads)
 }
 
 /// The entries of `directory` that are numbers; none when it is gone.

@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// The session that has the records of a command: this one, an earlier one of its context, or a child that is gone.
-    async fn session_of(&self, id: CommandId) -> Result<Option<Session>> {
+    pub(crate) async fn session_of(&self, id: CommandId) -> Result<Option<Session>> {
         if self.dir()?.command(id)?.is_some() {
             return Ok(Some(self.clone()));
         }

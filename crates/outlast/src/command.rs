@@ -2,7 +2,7 @@
 
 use outlast_core::ending::End;
 use outlast_core::id::CommandId;
-use outlast_core::record::{OutputState, Phase};
+use outlast_core::record::{ExitRecord, OutputState, Phase, VerdictRecord};
 use outlast_core::request::{HOLD_BYTES, Streams};
 use outlast_host::dir::if_there;
 use outlast_host::store::command::CommandDir;
@@ -54,7 +54,12 @@ impl Command {
     pub(crate) async fn look(&self, with_text: bool) -> Result<Snapshot> {
         loop {
             let dir = self.dir()?;
-            let snapshot = self.look_in(&dir, with_text).await;
+            let shown = async {
+                let mut snapshot = self.look_in(&dir, with_text).await?;
+                self.session.hide(&mut snapshot, || self.stored(&dir))?;
+                Ok(snapshot)
+            };
+            let snapshot = shown.await;
             // Of records that went to another file system meanwhile half may have been seen.
             if dir.moved()?.is_none() {
                 return snapshot;
@@ -76,14 +81,7 @@ impl Command {
         };
         let mut snapshot = match standing {
             Standing::Ended(exit) => {
-                let output = settle::final_output(dir, &exit)?;
-                let kept = exit.kept_tail().filter(|_| with_text);
-                let mut snapshot = Snapshot::of_exit(*exit, output, Some(dir))?;
-                if let Some(tail) = kept {
-                    let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
-                    snapshot.output.show(tail, from);
-                }
-                snapshot.result = snapshot.result.filter(|_| with_text);
+                let mut snapshot = ended_snapshot(dir, *exit, with_text)?;
                 // Only survivors are news after the end: without any, whoever holds the lease writes the trailer.
                 if !snapshot.survivors_at_end.is_empty() && dir.lease_is_held()? {
                     self.ask(dir, &mut snapshot, with_text).await?;
@@ -92,14 +90,8 @@ impl Command {
             }
             Standing::Watched => self.watched(dir, with_text).await?,
             Standing::Lost(verdict) => {
-                let mut snapshot = self.recorded_snapshot(dir)?;
-                if let Some(status) = understood(dir.status())? {
-                    snapshot.output.bytes = settle::found_output(dir, &status)?.bytes;
-                }
-                snapshot.lose(&verdict);
-                snapshot.prune(dir)?;
-                snapshot.note = snapshot.note.or(settled.note);
-                snapshot
+                let snapshot = self.lost_snapshot(dir, &verdict)?;
+                Snapshot { note: snapshot.note.clone().or(settled.note), ..snapshot }
             }
             Standing::Deferred(note) => {
                 let mut snapshot = self.recorded_snapshot(dir)?;
@@ -110,6 +102,9 @@ impl Command {
                 snapshot
             }
         };
+        if with_text && snapshot.phase == Phase::Ended {
+            snapshot.changes = dir.receipts()?;
+        }
         let may_have_text = snapshot.output.bytes > 0 || (snapshot.output.capturing && snapshot.quiet_ms.is_none());
         if with_text && snapshot.output.tail.is_empty() && may_have_text {
             self.show_tail(dir, &mut snapshot);
@@ -143,11 +138,8 @@ impl Command {
             }
         };
         match tokio::time::timeout(ANSWER_BOUND, recorded).await {
-            Ok(Ok(Standing::Ended(exit))) => {
-                let output = settle::final_output(dir, &exit)?;
-                return Snapshot::of_exit(*exit, output, Some(dir));
-            }
-            Ok(Ok(Standing::Lost(verdict))) => snapshot.lose(&verdict),
+            Ok(Ok(Standing::Ended(exit))) => return ended_snapshot(dir, *exit, with_text),
+            Ok(Ok(Standing::Lost(verdict))) => return self.lost_snapshot(dir, &verdict),
             Ok(Err(error)) => return Err(error),
             Ok(Ok(Standing::Watched | Standing::Deferred(_))) | Err(_) => {
                 snapshot.phase = Phase::Stopping;
@@ -189,6 +181,17 @@ impl Command {
         let mut snapshot =
             Snapshot::of_open(self.id, *self.session.id(), request, status.as_ref(), Some(dir.log_path()));
         snapshot.note = damage;
+        Ok(snapshot)
+    }
+
+    /// A command of which a verdict says that nobody knows how it ended.
+    fn lost_snapshot(&self, dir: &CommandDir, verdict: &VerdictRecord) -> Result<Snapshot> {
+        let mut snapshot = self.recorded_snapshot(dir)?;
+        if let Some(status) = understood(dir.status())? {
+            snapshot.output.bytes = settle::found_output(dir, &status)?.bytes;
+        }
+        snapshot.lose(verdict);
+        snapshot.prune(dir)?;
         Ok(snapshot)
     }
 
@@ -236,4 +239,17 @@ impl Command {
         let output = settle::found_output(dir, &status)?;
         Ok(output)
     }
+}
+
+/// A command whose end is recorded.
+fn ended_snapshot(dir: &CommandDir, exit: ExitRecord, with_text: bool) -> Result<Snapshot> {
+    let output = settle::final_output(dir, &exit)?;
+    let kept = exit.kept_tail().filter(|_| with_text);
+    let mut snapshot = Snapshot::of_exit(exit, output, Some(dir))?;
+    if let Some(tail) = kept {
+        let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
+        snapshot.output.show(tail, from);
+    }
+    snapshot.result = snapshot.result.filter(|_| with_text);
+    Ok(snapshot)
 }

@@ -60,7 +60,7 @@ async fn or_end(command: &Command, condition: impl Future<Output = Result<Held>>
 }
 
 async fn matches(command: &Command, pattern: &regex::bytes::Regex) -> Result<Held> {
-    let mut follower = command.follow(0).await?;
+    let mut follower = command.follow_raw(0, None).await?;
     let mut lines = Lines { pattern, line: Vec::new() };
     loop {
         match race::first(follower.next(), ended(command)).await {
@@ -77,7 +77,7 @@ async fn matches(command: &Command, pattern: &regex::bytes::Regex) -> Result<Hel
         }
     }
     // What came between the last piece and the end counts too.
-    let mut rest = command.read(ReadOptions { offset: follower.next_offset(), ..ReadOptions::default() }).await?;
+    let mut rest = command.read_raw(ReadOptions { offset: follower.next_offset(), ..ReadOptions::default() }).await?;
     while let Some(piece) = rest.next().await? {
         if lines.take(piece) {
             return Ok(Held::Met);
@@ -122,7 +122,7 @@ async fn quiet(command: &Command, bound: Duration) -> Result<Held> {
         Probe::Live(status, _) => (status.output.bytes, bound.saturating_sub(Duration::from_millis(status.quiet_ms))),
         Probe::Silent { .. } | Probe::Nobody => (u64::MAX, bound),
     };
-    let mut follower = command.follow(from).await?;
+    let mut follower = command.follow_raw(from, None).await?;
     loop {
         match tokio::time::timeout(left, follower.next()).await {
             Err(_) => return Ok(Held::Met),

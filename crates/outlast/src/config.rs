@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use outlast_core::policy::Policy;
 use outlast_core::record::Durability;
 
 use crate::error::{Error, Result};
@@ -24,6 +25,8 @@ pub struct Config {
     pub search: Option<OsString>,
     /// What records must survive.
     pub durability: Durability,
+    /// What may not be run or shown; nothing is forbidden or hidden by default.
+    pub policy: Policy,
     /// The environment of a keeper that is started; none means this process's own. A keeper needs none of it, and a command
     /// can read its parent's.
     pub keeper_environment: Option<Vec<(OsString, OsString)>>,
@@ -51,6 +54,7 @@ impl Config {
             executable: None,
             search: None,
             durability: Durability::default(),
+            policy: Policy::default(),
             keeper_environment: None,
             fork_keeper: None,
         }

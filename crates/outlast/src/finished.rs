@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use outlast_core::receipt::Change;
 use outlast_core::record::{ExitRecord, Gap};
 use outlast_core::request::Streams;
 
 use crate::error::Result;
+use crate::hide::{Mask, mask_exit, paths};
 use crate::output::{Excerpt, Stored, Stream};
 
 /// A command that ended in the foreground.
@@ -28,8 +30,12 @@ pub struct Finished {
     pub log: Option<PathBuf>,
     /// Whether its caller joined it when it was there already.
     pub joined: bool,
+    /// What the command said it has changed. It is told with this end and is pending for nobody.
+    pub changes: Vec<Change>,
     /// Why it was not demoted when it should have been: no records could be made.
     pub not_demoted: Option<String>,
+    /// What the policies made of its start, one line each.
+    pub remarks: Vec<String>,
     /// Head and tail of each stream, for a reply in text.
     pub excerpts: Vec<Excerpt>,
 }
@@ -45,7 +51,9 @@ impl Finished {
             gap: exit.output.gap,
             log: None,
             joined: false,
+            changes: Vec::new(),
             not_demoted: None,
+            remarks: Vec::new(),
             excerpts: Vec::new(),
             exit,
         };
@@ -93,12 +101,33 @@ impl Finished {
     }
 
     /// Takes its ends from the log.
-    pub(crate) fn take_stored(&mut self, stored: &Stored, hold: u64) -> Result<()> {
+    pub(crate) fn take_stored(&mut self, stored: &Stored, hold: u64, mask: Option<&mut Mask>) -> Result<()> {
         (self.output, self.shown_from) = stored.tail(hold)?;
         self.truncated = self.shown_from > 0;
-        self.excerpts = stored.excerpts(hold)?;
+        let mut excerpts = stored.excerpts(hold)?;
+        if let Some(mask) = mask {
+            stored.mask(mask, self.shown_from, Stream::Merged, &mut self.output)?;
+            for (excerpt, tail_from) in &mut excerpts {
+                stored.mask(mask, 0, excerpt.stream, &mut excerpt.head)?;
+                stored.mask(mask, *tail_from, excerpt.stream, &mut excerpt.tail)?;
+            }
+        }
+        self.excerpts = excerpts.into_iter().map(|(excerpt, _)| excerpt).collect();
         self.take_kept();
         Ok(())
+    }
+
+    /// Masks secrets in its words, and in its output where that did not come from a log.
+    pub(crate) fn mask(&mut self, mask: &mut Mask, from_log: bool) {
+        if !from_log || self.exit.kept_tail().is_some() {
+            mask.cover_alone(&mut self.output, self.shown_from > 0);
+            for excerpt in &mut self.excerpts {
+                mask.cover_alone(&mut excerpt.head, false);
+                mask.cover_alone(&mut excerpt.tail, excerpt.missing > 0);
+            }
+        }
+        mask_exit(&mut self.exit, mask);
+        paths(&mut self.changes, mask);
     }
 }
 
@@ -113,9 +142,17 @@ pub(crate) struct Held {
 
 impl Held {
     /// The last bytes, at most so many.
-    pub(crate) fn last(&self, most: usize) -> Vec<u8> {
-        let bytes = self.bytes(|_| true);
-        bytes[bytes.len().saturating_sub(most)..].to_vec()
+    pub(crate) fn last(&self, most: usize, mask: Option<Mask>) -> Vec<u8> {
+        let mut bytes = self.bytes(|_| true);
+        if let Some(mut mask) = mask {
+            mask.cover_alone(&mut bytes, self.received > self.kept);
+        }
+        bytes.split_off(bytes.len().saturating_sub(most))
+    }
+
+    /// Everything that is held, chunk by chunk.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = (Stream, &[u8])> {
+        self.chunks.iter().map(|(stream, bytes)| (*stream, bytes.as_slice()))
     }
 
     /// Takes a chunk. With `most`, for output that was passed on already, only the last so many bytes are

@@ -1,11 +1,14 @@
 //! Reading the output as it comes.
 
+use std::collections::VecDeque;
+
 use outlast_core::record::OutputState;
 use outlast_core::wire::{FromSupervisor, ToSupervisor};
 use outlast_host::store::command::CommandDir;
 
 use crate::command::Command;
 use crate::error::Result;
+use crate::hide::Flow;
 use crate::link::Link;
 use crate::output::{Piece, Stream};
 use crate::probe;
@@ -19,6 +22,12 @@ pub struct Follower {
     reading: Reading,
     closed: bool,
     may_ask: bool,
+    /// What masks secrets in it.
+    flow: Option<Flow>,
+    /// What was masked and not given out yet.
+    ready: VecDeque<Piece>,
+    /// Whether nothing is shown before capture ends.
+    withheld: bool,
 }
 
 impl Command {
@@ -29,6 +38,19 @@ impl Command {
 
     /// Follows one stream of its output from this offset.
     pub async fn follow_stream(&self, from: u64, stream: Option<Stream>) -> Result<Follower> {
+        let mut follower = self.follow_raw(from, stream).await?;
+        follower.withheld = self.session.withholds();
+        if let Some(redactor) = self.session.redactor() {
+            let from = follower.reading.next;
+            let context = follower.reading.before(from)?;
+            let cut = from > context.len() as u64;
+            follower.flow = Some(Flow::after(redactor, context, cut));
+        }
+        Ok(follower)
+    }
+
+    /// The same with everything that comes.
+    pub(crate) async fn follow_raw(&self, from: u64, stream: Option<Stream>) -> Result<Follower> {
         let (dir, link, mut reading) = loop {
             let dir = self.dir()?;
             let mut link = probe::connect(&dir)?;
@@ -43,7 +65,17 @@ impl Command {
         };
         reading.next = from.min(reading.end);
         let closed = link.is_none();
-        Ok(Follower { command: self.clone(), dir, link, reading, closed, may_ask: true })
+        Ok(Follower {
+            command: self.clone(),
+            dir,
+            link,
+            reading,
+            closed,
+            may_ask: true,
+            flow: None,
+            ready: VecDeque::new(),
+            withheld: false,
+        })
     }
 }
 
@@ -51,14 +83,58 @@ impl Follower {
     /// The next piece; none when nothing more will be captured. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Piece>> {
         loop {
-            if let Some(piece) = self.reading.next().await? {
+            if let Some(piece) = self.ready.pop_front() {
                 return Ok(Some(piece));
             }
+            if (self.closed || !self.withheld)
+                && let Some(piece) = self.reading.next().await?
+            {
+                if self.flow.is_none() {
+                    return Ok(Some(piece));
+                }
+                self.mask(piece)?;
+                continue;
+            }
             if self.closed {
-                return Ok(None);
+                self.give_rest(false)?;
+                return Ok(self.ready.pop_front());
             }
             self.wait().await?;
         }
+    }
+
+    fn mask(&mut self, piece: Piece) -> Result<()> {
+        let Some(flow) = &mut self.flow else { return Ok(()) };
+        match piece {
+            Piece::Bytes { offset, stream, at_ms, bytes } => {
+                let (bytes, held) = flow.push(stream, &bytes);
+                if !bytes.is_empty() {
+                    let offset = offset.saturating_sub(held as u64);
+                    self.ready.push_back(Piece::Bytes { offset, stream, at_ms, bytes });
+                }
+            }
+            Piece::Gap { .. } => {
+                self.give_rest(true)?;
+                self.ready.push_back(piece);
+            }
+        }
+        self.trace_masked()
+    }
+
+    /// Gives out what was held back: before a gap, or at the end.
+    fn give_rest(&mut self, missing: bool) -> Result<()> {
+        let Some(flow) = &mut self.flow else { return Ok(()) };
+        for (stream, bytes) in flow.rest(missing) {
+            let offset = self.reading.next.saturating_sub(bytes.len() as u64);
+            self.ready.push_back(Piece::Bytes { offset, stream, at_ms: None, bytes });
+        }
+        self.trace_masked()
+    }
+
+    fn trace_masked(&mut self) -> Result<()> {
+        let Some(flow) = &mut self.flow else { return Ok(()) };
+        let counts = std::mem::take(&mut flow.counts);
+        self.command.session.trace_redacted(self.command.id, &counts)
     }
 
     /// Whatever is wrong with the log, as one line.

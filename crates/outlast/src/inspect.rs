@@ -132,7 +132,12 @@ impl Session {
         for scanned in race::all(scans.collect::<Vec<_>>()).await {
             let (ended, rest) =
                 scanned.map_err(|error| Error::Unreachable(format!("a look at commands failed: {error}")))??;
-            snapshots.extend(ended);
+            snapshots.extend(ended.into_iter().map(|mut snapshot| {
+                if let Some(mut mask) = self.mask(false) {
+                    snapshot.mask(&mut mask);
+                }
+                snapshot
+            }));
             open.extend(rest.into_iter().map(|id| Command { session: self.clone(), id }));
         }
         // The others need an answer of somebody; all are asked at a time.

@@ -62,6 +62,18 @@ pub(crate) fn release(dir: &SessionDir, consumer: &str, id: CommandId, claim: &s
     Ok(locked.write()?)
 }
 
+/// Takes the receipts of a command for good; false where that was done before.
+pub(crate) fn take_receipts(dir: &SessionDir, consumer: &str, id: CommandId) -> Result<bool> {
+    let mut locked = open(dir)?;
+    // One that cannot be looked at now is there.
+    let kept = |id| !matches!(dir.command(id), Ok(None));
+    let taken = locked.ledger.take_receipts(consumer, id, kept);
+    if taken {
+        locked.write()?;
+    }
+    Ok(taken)
+}
+
 /// Makes an end told and writes its line in the trace.
 pub(crate) fn commit(
     session: &Session,

@@ -2,12 +2,14 @@
 
 use outlast_core::delivery::Via;
 use outlast_core::ending::End;
+use outlast_core::id::CommandId;
 use outlast_core::notice::{self, NotedEnd};
 use outlast_core::push::Reach;
 use outlast_core::record::Fate;
 
 use crate::deliver::{Completion, CompletionGuard};
 use crate::error::Result;
+use crate::hub::Hub;
 use crate::session::Session;
 
 /// Completions that are about to be told in one line. Dropping it without a commit offers them again, and
@@ -15,6 +17,8 @@ use crate::session::Session;
 pub struct Note {
     text: String,
     guards: Vec<CompletionGuard>,
+    silent: Vec<CommandId>,
+    hub: Hub,
 }
 
 impl Note {
@@ -30,6 +34,7 @@ impl Note {
 
     /// Says that the line was shown. After an error some of it may be offered again.
     pub async fn commit(self) -> Result<()> {
+        self.silent.iter().for_each(|id| self.hub.told_silent(*id));
         for guard in self.guards {
             guard.commit(Via::Note).await?;
         }
@@ -39,15 +44,20 @@ impl Note {
 
 impl Session {
     /// Takes all that was not told to this consumer since the last note, of every form of delivery but
-    /// [`Delivery::Poll`](crate::Delivery::Poll); none where there is nothing. It counts as told with
+    /// [`Delivery::Poll`](crate::Delivery::Poll), and which commands print nothing; none where there is nothing. It counts as told with
     /// [`Note::commit`].
     pub async fn note(&self, consumer: &str) -> Result<Option<Note>> {
         let guards = self.lease_pushed(consumer, Reach { queue: true, wake: false }).await?;
-        if guards.is_empty() {
+        let hub = self.runtime().inner.hub.clone();
+        let silences = hub.silences(*self.id(), consumer);
+        if guards.is_empty() && silences.is_empty() {
             return Ok(None);
         }
         let ends: Vec<NotedEnd<'_>> = guards.iter().map(|guard| noted(guard.completion())).collect();
-        Ok(Some(Note { text: notice::note(&ends), guards }))
+        let told = (!ends.is_empty()).then(|| notice::note(&ends));
+        let texts: Vec<String> = told.into_iter().chain(silences.iter().map(|one| one.text.clone())).collect();
+        let silent = silences.iter().map(|one| one.id).collect();
+        Ok(Some(Note { text: texts.join(" "), guards, silent, hub }))
     }
 }
 

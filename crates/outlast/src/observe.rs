@@ -1,11 +1,13 @@
-//! Observers of starts: each is told of every command before its work begins, and can wait for its end.
+//! Observers: each is told what happens, of every command before its work begins, on a thread of its own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
+use outlast_core::ending::End;
 use outlast_core::id::{CommandId, SessionId};
+use outlast_core::policy::redact::{Edges, Redactor};
 use outlast_core::record::ExitRecord;
 use outlast_core::request::{OsText, Request};
 use tokio::sync::{oneshot, watch};
@@ -17,13 +19,69 @@ use crate::race;
 /// not waited for again before it has caught up.
 const OBSERVER_BOUND: Duration = Duration::from_millis(100);
 
+/// An event as an observer sees it.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Counts what this observer was told, from 1 and without a gap.
+    pub number: u64,
+    /// The session in which it happened.
+    pub session: SessionId,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A command is about to start in this process; its work begins once the observers have seen this.
+    Starting(Starting),
+    /// It was not started after all: that was refused, or one that runs was joined in its place.
+    NotStarted {
+        /// The command.
+        id: CommandId,
+    },
+    /// A command has ended.
+    Ended {
+        /// The command.
+        id: CommandId,
+        /// How.
+        end: End,
+        /// The same as one of three.
+        outturn: Outturn,
+    },
+    /// This process has become the owner of a session whose owner was gone.
+    Adopted,
+    /// This process has become the owner of a session in place of the one that it waited for.
+    Replaced,
+}
+
+/// How a command came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outturn {
+    /// With success.
+    Ended,
+    /// Not with success.
+    Failed,
+    /// It was stopped, whatever it made of that.
+    Stopped,
+}
+
+impl Outturn {
+    pub(crate) fn of(exit: &ExitRecord) -> Outturn {
+        match exit.end {
+            // Abandoned: its session ends.
+            End::Stopped { .. } | End::Abandoned { .. } => Outturn::Stopped,
+            _ if exit.is_ok() => Outturn::Ended,
+            _ => Outturn::Failed,
+        }
+    }
+}
+
 /// A command that is about to start.
 #[derive(Clone, Debug)]
 pub struct Starting {
     /// The command.
     pub id: CommandId,
-    /// Its session.
-    pub session: SessionId,
     /// `process`, or the kind of a task.
     pub kind: String,
     /// A line for people.
@@ -40,7 +98,8 @@ pub struct Starting {
 }
 
 impl Starting {
-    /// Waits for the end. None where nobody can tell it: it was not started after all, or its records are gone.
+    /// Waits for the end. None where nobody can tell it: it was not started after all, its records are gone, or no
+    /// handle of its session is left in this process.
     pub async fn ended(&self) -> Option<Arc<ExitRecord>> {
         let mut end = self.end.clone();
         let known = end.wait_for(Option::is_some).await.ok()?;
@@ -67,49 +126,63 @@ impl Drop for Observer {
 /// Where the thread of an observer is told.
 #[derive(Debug)]
 struct Post {
+    /// Only what happens in this session; all of it where there is none.
+    of: Option<SessionId>,
     /// None once the observer is taken away.
     queue: Mutex<Option<Queue>>,
     /// Whether it was not back in time for the last one.
     late: AtomicBool,
 }
 
-type Queue = mpsc::Sender<(Starting, oneshot::Sender<()>)>;
+#[derive(Debug)]
+struct Queue {
+    told: u64,
+    events: mpsc::Sender<(Observed, Option<oneshot::Sender<()>>)>,
+}
 
-/// The observers of one session.
+/// All observers of a runtime.
 #[derive(Debug, Default)]
 pub(crate) struct Observers {
     posts: Mutex<Vec<Arc<Post>>>,
 }
 
 impl Observers {
-    /// Calls `observe` on a thread of its own for each command from now on, one after the other.
-    pub(crate) fn add(&self, observe: impl Fn(&Starting) + Send + 'static) -> Result<Observer> {
-        let (queue, starts) = mpsc::channel::<(Starting, oneshot::Sender<()>)>();
+    /// Calls `observe` on a thread of its own for each event from now on, one after the other.
+    pub(crate) fn add(&self, of: Option<SessionId>, observe: impl Fn(&Observed) + Send + 'static) -> Result<Observer> {
+        let (events, queue) = mpsc::channel::<(Observed, Option<oneshot::Sender<()>>)>();
         let watch = move || {
-            for (starting, seen) in starts {
-                // A panic is the observer's own affair; the next command is told to it like any other.
-                let _ = catch_unwind(AssertUnwindSafe(|| observe(&starting)));
-                let _ = seen.send(());
+            for (observed, seen) in queue {
+                // A panic is the observer's own affair; what follows is told to it like anything else.
+                let _ = catch_unwind(AssertUnwindSafe(|| observe(&observed)));
+                if let Some(seen) = seen {
+                    let _ = seen.send(());
+                }
             }
         };
         let named = std::thread::Builder::new().name("observer".to_owned());
         named.spawn(watch).map_err(|error| Error::system("cannot start a thread", error))?;
-        let post = Arc::new(Post { queue: Mutex::new(Some(queue)), late: AtomicBool::new(false) });
+        let queue = Mutex::new(Some(Queue { told: 0, events }));
+        let post = Arc::new(Post { of, queue, late: AtomicBool::new(false) });
         self.posts().push(Arc::clone(&post));
         Ok(Observer { post })
     }
 
-    /// Tells all observers and waits until they have seen it, within the bound. None where there is no observer, so that
-    /// nobody has to be told the end.
-    pub(crate) async fn tell(&self, request: &Request, kind: &str) -> Option<Ends> {
-        let posts = self.posts().clone();
-        if posts.is_empty() {
-            return None;
-        }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.posts().is_empty()
+    }
+
+    /// What tells the end of a command to those who see its start; none where nobody does. The redactor masks secrets in
+    /// what they see.
+    pub(crate) fn starting(
+        &self,
+        request: &Request,
+        kind: &str,
+        redactor: Option<&Redactor>,
+    ) -> Option<(Starting, Ends)> {
+        self.of(request.session).next()?;
         let (ends, end) = watch::channel(None);
-        let starting = Starting {
+        let mut starting = Starting {
             id: request.id,
-            session: request.session,
             kind: kind.to_owned(),
             label: request.label.clone(),
             command: request.argv.clone(),
@@ -118,8 +191,31 @@ impl Observers {
             parent_session: request.parent_session,
             end,
         };
-        race::all(posts.iter().map(|post| post.tell(starting.clone()))).await;
-        Some(ends)
+        if let Some(redactor) = redactor {
+            starting.label = starting.label.map(|label| redactor.text(&label));
+            for word in &mut starting.command {
+                redactor.mask(&mut word.0, Edges::default());
+            }
+        }
+        Some((starting, ends))
+    }
+
+    /// Tells a start to all who observe it and waits until they have seen it, within the bound.
+    pub(crate) async fn show(&self, session: SessionId, starting: Starting) {
+        let posts: Vec<Arc<Post>> = self.of(session).collect();
+        race::all(posts.iter().map(|post| post.show(session, starting.clone()))).await;
+    }
+
+    /// Tells an event to all who observe it.
+    pub(crate) fn tell(&self, session: SessionId, event: &Event) {
+        for post in self.of(session) {
+            post.put(session, event.clone(), None);
+        }
+    }
+
+    fn of(&self, session: SessionId) -> impl Iterator<Item = Arc<Post>> + use<> {
+        let posts = self.posts().clone();
+        posts.into_iter().filter(move |post| post.of.is_none_or(|of| of == session))
     }
 
     fn posts(&self) -> MutexGuard<'_, Vec<Arc<Post>>> {
@@ -134,10 +230,17 @@ impl Post {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn tell(&self, starting: Starting) {
+    /// Tells it; false where it was taken away.
+    fn put(&self, session: SessionId, event: Event, seen: Option<oneshot::Sender<()>>) -> bool {
+        let mut queue = self.queue();
+        let Some(queue) = queue.as_mut() else { return false };
+        queue.told += 1;
+        queue.events.send((Observed { number: queue.told, session, event }, seen)).is_ok()
+    }
+
+    async fn show(&self, session: SessionId, starting: Starting) {
         let (seen, back) = oneshot::channel();
-        let queued = self.queue().as_ref().is_some_and(|queue| queue.send((starting, seen)).is_ok());
-        if !queued {
+        if !self.put(session, Event::Starting(starting), Some(seen)) {
             return;
         }
         let bound = if self.late.load(Ordering::Relaxed) { Duration::ZERO } else { OBSERVER_BOUND };

@@ -11,6 +11,7 @@ use outlast_host::store::{anchors, trace, understood};
 use outlast_host::{clock, mark};
 
 use crate::error::{Error, Result};
+use crate::observe::Event;
 use crate::runtime::{Owner, Runtime, SessionInner};
 use crate::session::Session;
 
@@ -110,7 +111,11 @@ impl Runtime {
         if made {
             self.trace_start(&dir, &record)?;
         }
+        let owned = made || self.owns(dir.id());
         let session = self.enter_as_owner_if_free(dir, record).await?;
+        if !owned {
+            session.taken_over(&Event::Adopted);
+        }
         Ok((looked_at(session).await, made))
     }
 
@@ -118,8 +123,12 @@ impl Runtime {
     pub async fn own_if_free(&self, id: &SessionId) -> Result<Session> {
         let dir = self.session_dir(*id)?;
         let record = dir.record()?.record;
+        let owned = self.owns(*id);
         let session = self.enter_as_owner_if_free(dir, record).await?;
         session.ensure_open().await?;
+        if !owned {
+            session.taken_over(&Event::Adopted);
+        }
         Ok(looked_at(session).await)
     }
 
@@ -141,6 +150,7 @@ impl Runtime {
         if session.dir()?.has_keeper()? {
             session.owner_link().await?;
         }
+        session.taken_over(&Event::Replaced);
         Ok(session)
     }
 
@@ -183,10 +193,14 @@ impl Runtime {
     pub async fn adopt_session(&self, id: &SessionId) -> Result<Session> {
         let dir = self.session_dir(*id)?;
         let record = dir.record()?.record;
+        let owned = self.owns(*id);
         let session = self.enter(dir, Some(record), true)?;
         session.ensure_open().await?;
         if session.dir()?.has_keeper()? {
             session.owner_link().await?;
+        }
+        if !owned {
+            session.taken_over(&Event::Adopted);
         }
         Ok(session)
     }
@@ -241,19 +255,12 @@ impl Runtime {
 
     pub(crate) fn session_nowhere(&self) -> Result<Session> {
         let id = self.new_session_id()?;
-        let inner = SessionInner {
-            runtime: self.clone(),
-            id,
-            dir: None,
-            record: None,
-            given: OnceLock::new(),
-            owner: None,
-            observers: Default::default(),
-        };
+        let inner =
+            SessionInner { runtime: self.clone(), id, dir: None, record: None, given: OnceLock::new(), owner: None };
         Ok(Session { inner: Arc::new(inner) })
     }
 
-    /// The handle of the new owner. Only now those who observed the session in this process hear from it.
+    /// The handle of the new owner.
     fn enter_owned(&self, dir: SessionDir, guest: &Session, owner: Owner) -> Session {
         let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let id = dir.id();
@@ -264,10 +271,15 @@ impl Runtime {
             record: guest.record().cloned(),
             given: OnceLock::new(),
             owner: Some(owner),
-            observers: Arc::clone(&guest.inner.observers),
         });
         sessions.insert(id, Arc::downgrade(&inner));
         Session { inner }
+    }
+
+    /// Whether this runtime is the owner of a session already.
+    fn owns(&self, id: SessionId) -> bool {
+        let sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.get(&id).and_then(std::sync::Weak::upgrade).is_some_and(|inner| inner.owner.is_some())
     }
 
     /// The one handle of a session in this runtime; made if there is none yet.
@@ -275,14 +287,12 @@ impl Runtime {
         let id = dir.id();
         let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let known = sessions.get(&id).and_then(std::sync::Weak::upgrade);
-        if let Some(inner) = known.clone().filter(|inner| inner.owner.is_some() || !own) {
+        if let Some(inner) = known.filter(|inner| inner.owner.is_some() || !own) {
             return Ok(Session { inner });
         }
-        // Those who observed the session in this process hear from its owner, once it is that.
-        let observers = known.map(|known| Arc::clone(&known.observers)).unwrap_or_default();
         let owner = if own { Some(Owner::take(&dir)?) } else { None };
         let (runtime, given) = (self.clone(), OnceLock::new());
-        let inner = Arc::new(SessionInner { runtime, id, dir: Some(dir), record, given, owner, observers });
+        let inner = Arc::new(SessionInner { runtime, id, dir: Some(dir), record, given, owner });
         sessions.retain(|_, known| known.strong_count() > 0);
         sessions.insert(id, Arc::downgrade(&inner));
         Ok(Session { inner })

@@ -62,6 +62,8 @@ pub struct OutputView {
     pub log: Option<PathBuf>,
     /// Whether more can still be captured.
     pub capturing: bool,
+    /// Whether there is text that the policy does not show now, so that `tail` is empty.
+    pub withheld: bool,
 }
 
 /// The output of one stream as a reply shows it inline: head, tail and what is missing between.
@@ -122,7 +124,7 @@ impl Stored {
     }
 
     /// The bytes from one offset to another, as far as they are there, up to the first gap.
-    fn range(&self, from: u64, to: u64) -> Result<Vec<u8>> {
+    pub(crate) fn range(&self, from: u64, to: u64) -> Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(0)];
         let count = match self.log.read_at(from, &mut bytes)? {
             ReadPiece::Bytes(count) => count,
@@ -132,8 +134,8 @@ impl Stored {
         Ok(bytes)
     }
 
-    /// Head and tail of each stream, together at most so many bytes for each.
-    pub(crate) fn excerpts(&self, most: u64) -> Result<Vec<Excerpt>> {
+    /// Head and tail of each stream, together at most so many bytes for each, and the offset of the tail.
+    pub(crate) fn excerpts(&self, most: u64) -> Result<Vec<(Excerpt, u64)>> {
         match &self.index {
             Some(index) if self.separate => {
                 [(Stream::Stdout, frame::Stream::Out), (Stream::Stderr, frame::Stream::Err)]
@@ -145,19 +147,25 @@ impl Stored {
         }
     }
 
-    fn merged_excerpt(&self, most: u64) -> Result<Excerpt> {
+    fn merged_excerpt(&self, most: u64) -> Result<(Excerpt, u64)> {
         let all = self.log.len()?;
         if all <= most {
             let head = self.range(0, all)?;
-            return Ok(Excerpt { stream: Stream::Merged, head, tail: Vec::new(), missing: 0 });
+            return Ok((Excerpt { stream: Stream::Merged, head, tail: Vec::new(), missing: 0 }, all));
         }
         let head = self.range(0, most / 2)?;
-        let (tail, _) = self.tail(most - most / 2)?;
+        let (tail, from) = self.tail(most - most / 2)?;
         let missing = all - head.len() as u64 - tail.len() as u64;
-        Ok(Excerpt { stream: Stream::Merged, head, tail, missing })
+        Ok((Excerpt { stream: Stream::Merged, head, tail, missing }, from))
     }
 
-    fn stream_excerpt(&self, index: &[Entry], stream: Stream, wire: frame::Stream, most: u64) -> Result<Excerpt> {
+    fn stream_excerpt(
+        &self,
+        index: &[Entry],
+        stream: Stream,
+        wire: frame::Stream,
+        most: u64,
+    ) -> Result<(Excerpt, u64)> {
         let of_stream = || index.iter().filter(|entry| entry.stream == wire);
         let all: u64 = of_stream().map(|entry| u64::from(entry.length)).sum();
         let read = |from: u64, count: u64| {
@@ -165,7 +173,7 @@ impl Stored {
             index::read_stream(&self.log, index, wire, from, count).map(|(bytes, _)| bytes)
         };
         if all <= most {
-            return Ok(Excerpt { stream, head: read(0, all)?, tail: Vec::new(), missing: 0 });
+            return Ok((Excerpt { stream, head: read(0, all)?, tail: Vec::new(), missing: 0 }, 0));
         }
         let head = read(0, most / 2)?;
         let wanted = most - most / 2;
@@ -174,8 +182,9 @@ impl Stored {
             held += u64::from(entry.length);
             (held >= wanted).then(|| entry.offset + held - wanted)
         });
-        let tail = read(from.unwrap_or(0), wanted)?;
+        let from = from.unwrap_or(0);
+        let tail = read(from, wanted)?;
         let missing = all.saturating_sub(head.len() as u64 + tail.len() as u64);
-        Ok(Excerpt { stream, head, tail, missing })
+        Ok((Excerpt { stream, head, tail, missing }, from))
     }
 }

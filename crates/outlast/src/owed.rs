@@ -69,14 +69,25 @@ impl Owed {
         })
     }
 
-    /// Whether an end in this session is not known, or somebody was not told of one.
+    /// Whether an end in this session is not known, somebody was not told of one, or a consumer that takes receipts
+    /// has not taken some.
     pub(crate) fn is_anything_owed(&self, session: &SessionDir) -> Result<bool> {
         for id in session.commands()? {
-            if session.command(id)?.is_some() && self.ended_and_told(session, id, false)?.is_none() {
+            let Some(command) = session.command(id)? else { continue };
+            if self.ended_and_told(session, id, false)?.is_none() || self.are_receipts_owed(&command)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    fn are_receipts_owed(&self, command: &CommandDir) -> Result<bool> {
+        let mut missing = self.ledger.receipt_takers().filter(|one| !self.ledger.has_receipts(one, command.id()));
+        // Where nobody follows nobody can take them any more; those of an end in the foreground were told with it.
+        Ok(self.can_be_followed
+            && missing.next().is_some()
+            && command.has_receipts()?
+            && end_of(command)?.is_some_and(|(_, _, is_news)| is_news))
     }
 
     /// When a command ended, in milliseconds since 1970, if that is known and everybody who must know was told; with

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use outlast_core::record::{ExitRecord, OutputState};
+use outlast_core::record::{ExitRecord, OutputState, Phase};
 use outlast_core::request::LogCap;
 use outlast_core::units::format_time;
 use outlast_host::dir::if_there;
@@ -15,6 +15,7 @@ use outlast_host::store::understood;
 
 use crate::command::Command;
 use crate::error::{Error, Result};
+use crate::hide::Mask;
 use crate::output::{Piece, STEP, Stored, Stream};
 use crate::probe::{self, Probe};
 use crate::snapshot::pruned_at;
@@ -47,6 +48,19 @@ pub struct Reading {
     kept: Option<KeptTail>,
     /// While output is captured the cap may drop what is being read.
     dropping: Option<Dropping>,
+    /// Whether more can be captured.
+    open: bool,
+    /// Whether there is output that is not shown as long as the command runs.
+    withheld: bool,
+    /// What masks secrets in it.
+    hidden: Option<Hidden>,
+}
+
+/// What masks secrets in the output of a command.
+#[derive(Debug)]
+struct Hidden {
+    mask: Mask,
+    command: Command,
 }
 
 /// The last bytes of an output whose log could not be written, out of its exit record.
@@ -79,8 +93,19 @@ struct Dropping {
 }
 
 impl Command {
-    /// Reads a range of its output.
+    /// Reads a range of its output, as far as the policies show it.
     pub async fn read(&self, options: ReadOptions) -> Result<Reading> {
+        let mut reading = self.read_raw(options).await?;
+        if self.session.withholds() && self.brief().await?.phase != Phase::Ended {
+            reading.withheld = reading.next < reading.end;
+            reading.end = reading.next;
+        }
+        reading.hidden = self.session.mask(reading.open).map(|mask| Hidden { mask, command: self.clone() });
+        Ok(reading)
+    }
+
+    /// The same with everything that came.
+    pub(crate) async fn read_raw(&self, options: ReadOptions) -> Result<Reading> {
         loop {
             let dir = self.dir()?;
             let reading = self.read_in(&dir, options).await;
@@ -134,6 +159,7 @@ impl Command {
     ) -> Result<Reading> {
         let mut reading = Reading { stored: self.stored(dir)?, ..Reading::default() };
         if dir.lease_is_held()? {
+            reading.open = true;
             reading.dropping = dropping(dir)?;
         }
         if let Some(exit) = understood(dir.exit())? {
@@ -199,9 +225,29 @@ impl Reading {
             };
             if valid {
                 (self.next, self.lines_left) = (after, lines_after);
-                return Ok(Some(piece));
+                return self.hide(piece).map(Some);
             }
         }
+    }
+
+    fn hide(&mut self, mut piece: Piece) -> Result<Piece> {
+        let (Some(hidden), Piece::Bytes { offset, stream, bytes, .. }) = (&mut self.hidden, &mut piece) else {
+            return Ok(piece);
+        };
+        match &self.stored {
+            Some(stored) if self.kept.as_ref().is_none_or(|kept| *offset < kept.from) => {
+                stored.mask(&mut hidden.mask, *offset, *stream, bytes)?;
+            }
+            _ => hidden.mask.cover_alone(bytes, *offset > 0),
+        }
+        let counts = std::mem::take(&mut hidden.mask.counts);
+        hidden.command.session.trace_redacted(hidden.command.id, &counts)?;
+        Ok(piece)
+    }
+
+    /// Whether there is output that the policies do not show now.
+    pub fn withheld(&self) -> bool {
+        self.withheld
     }
 
     /// Whether bytes that were just read were not dropped by the cap while they were read. Where they
@@ -227,6 +273,11 @@ impl Reading {
     /// Whatever is wrong with the records, as one line.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
+    }
+
+    /// What stands before an offset, as much as can decide what is secret behind it.
+    pub(crate) fn before(&self, offset: u64) -> Result<Vec<u8>> {
+        self.stored.as_ref().map_or(Ok(Vec::new()), |stored| stored.before(offset))
     }
 
     /// What is on disk.

@@ -29,6 +29,8 @@ pub struct RunRequest {
     pub cwd: PathBuf,
     /// The whole environment. `OUTLAST_SESSION` and `OUTLAST_WORK_ID` are set on top of it.
     pub env: Vec<(OsString, OsString)>,
+    /// The names of those entries of `env` that the call itself asked for: a clean environment keeps them.
+    pub asked: Vec<OsString>,
     /// Where standard input comes from. With [`Stdin::Terminal`] all three streams are a terminal; `TERM` in `env` is
     /// what the command takes it for (term(7)).
     pub stdin: Stdin,
@@ -38,6 +40,9 @@ pub struct RunRequest {
     pub grace: Option<Duration>,
     /// Bounds that stop it.
     pub limits: Limits,
+    /// Rights that it asks for beyond those of a sandbox: a network, paths, devices, in words. As long as there is no sandbox
+    /// a start that asks for any is refused.
+    pub rights: Vec<String>,
     /// What bounds its life from outside.
     pub lifetime: Lifetime,
     /// What becomes of survivors.
@@ -48,6 +53,9 @@ pub struct RunRequest {
     pub over_cap: OverCap,
     /// Output held in memory before there are records, in bytes for each stream.
     pub hold: u64,
+    /// How long it may print nothing in the background before a notice says so, once; 0 means no notice, none 15 minutes.
+    /// It never stops anything.
+    pub quiet_after: Option<Duration>,
     /// The time between TERM and KILL.
     pub stop_grace: Duration,
     /// A line for people.
@@ -92,15 +100,18 @@ impl RunRequest {
             argv: argv.into_iter().map(Into::into).collect(),
             cwd: cwd.into(),
             env: env.into_iter().collect(),
+            asked: Vec::new(),
             stdin: Stdin::default(),
             streams: Streams::default(),
             grace: None,
             limits: Limits::default(),
+            rights: Vec::new(),
             lifetime: Lifetime::default(),
             survivors: Survivors::default(),
             cap: LogCap::default(),
             over_cap: OverCap::default(),
             hold: HOLD_BYTES,
+            quiet_after: None,
             stop_grace: Duration::from_millis(STOP_GRACE_MS),
             label: None,
             consumer: "model".to_owned(),
@@ -140,6 +151,7 @@ impl RunRequest {
             follow: self.follow,
             limits: self.limits,
             stop_grace_ms: millis(self.stop_grace),
+            conceal: session.conceals(),
             lifetime: self.lifetime,
             survivors: self.survivors,
             cap: self.cap,

@@ -2,84 +2,31 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outlast_core::delivery::Via;
-use outlast_core::id::{Alias, CommandId};
+use outlast_core::id::CommandId;
+use outlast_core::names::{display_line, shorten};
+use outlast_core::receipt;
 use outlast_core::record::{ExitRecord, OutputState, ProcessMark};
 use outlast_core::request::{Request, Streams};
-use outlast_core::wire::{DemotedBy, FromSupervisor, ToKeeper, ToSupervisor};
+use outlast_core::wire::{FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
 use crate::command::Command;
-use crate::ended;
 use crate::error::{Error, Result};
+use crate::event::{Demotion, LABEL_CHARACTERS, Progress, RunEvent};
 use crate::finished::{Finished, Held};
+use crate::hide::Flow;
 use crate::keeper::{self, ANSWER_BOUND};
 use crate::launch::{self, Launched};
 use crate::link;
-use crate::observe::Ends;
 use crate::output::{Piece, Stream};
+use crate::quiet::Quiet;
 use crate::read::Reading;
 use crate::session::Session;
 use crate::stopping::StopOptions;
 use crate::vanished;
-
-/// What a demotion says.
-#[derive(Clone, Debug)]
-pub struct Demotion {
-    /// The handle from now on.
-    pub command: Command,
-    /// Its number.
-    pub alias: Alias,
-    /// Unix time in milliseconds.
-    pub at_ms: u64,
-    /// Why.
-    pub by: DemotedBy,
-    /// Record errors so far.
-    pub errors: Vec<String>,
-    /// Whether its caller joined it when it was there already.
-    pub joined: bool,
-}
-
-/// What happens to a command in the foreground.
-#[derive(Debug)]
-pub enum RunEvent {
-    /// The leader runs.
-    Started {
-        /// The leader.
-        leader: ProcessMark,
-        /// Unix time in milliseconds.
-        at_ms: u64,
-    },
-    /// Output came; only for a request with `follow`.
-    Output {
-        /// Its stream.
-        stream: Stream,
-        /// The bytes.
-        bytes: Vec<u8>,
-    },
-    /// Output was dropped by the log's cap before it could be passed on.
-    OutputGap {
-        /// How many bytes.
-        bytes: u64,
-    },
-    /// It runs in the background from now on; no event follows.
-    Demoted(Demotion),
-    /// What was sent into its standard input was written there, or why not.
-    InputTaken {
-        /// Why it was not delivered, if so.
-        refused: Option<String>,
-    },
-    /// It could not be demoted because records cannot be made; it goes on in the foreground.
-    NotDemoted {
-        /// What happened and to which path.
-        reason: String,
-    },
-    /// It ended, and all its output was passed on; no event follows.
-    Ended(Box<Finished>),
-}
 
 /// A command in the foreground. Dropping it is a caller that goes away: the channel closes, and by that
 /// the supervisor knows that the command is demoted, unless other callers joined it and still wait.
@@ -92,17 +39,24 @@ pub struct Running {
     pidfd: Option<OwnedFd>,
     /// What came on the channel: all of the output as long as there are no records.
     held: Held,
+    /// What the policies made of its start.
+    remarks: Vec<String>,
+    /// What masks secrets in what is passed on.
+    flow: Option<Flow>,
+    /// Whether no output is passed on before the end.
+    withheld: bool,
     records: Option<Records>,
     events: VecDeque<RunEvent>,
     /// What ends the stream, once the output before it was passed on.
     last: Option<RunEvent>,
     not_demoted: Option<String>,
+    /// What the command said it has changed, where there are no records of it.
+    changes: Vec<receipt::Change>,
     over: bool,
+    quiet_after: Option<Duration>,
     /// Whether nobody has to hear that the end was shown, because it is told from the records: its supervisor
     /// went away without a word, or it was in the background although this caller waited.
     unheard: bool,
-    /// Tells the observers of its start how it ended.
-    ends: Option<Ends>,
 }
 
 /// The log of a command whose output outgrew what is held.
@@ -115,9 +69,20 @@ struct Records {
 }
 
 impl Running {
-    pub(crate) fn new(session: Session, mut request: Request, launched: Launched) -> Running {
+    pub(crate) fn new(
+        session: Session,
+        mut request: Request,
+        launched: Launched,
+        quiet_after: Option<Duration>,
+        remarks: Vec<String>,
+    ) -> Running {
         request.id = launched.joined.unwrap_or(request.id);
+        let flow = session.redactor().map(|redactor| Flow::after(redactor, Vec::new(), false));
+        let withheld = session.withholds();
         Running {
+            flow,
+            remarks,
+            withheld,
             session,
             request,
             launched,
@@ -129,21 +94,33 @@ impl Running {
             events: VecDeque::new(),
             last: None,
             not_demoted: None,
+            changes: Vec::new(),
             over: false,
+            quiet_after,
             unheard: false,
-            ends: None,
         }
-    }
-
-    /// Has observers of its start, who hear its end; not of one that joined another command.
-    pub(crate) fn observed(mut self, ends: Option<Ends>) -> Running {
-        self.ends = ends.filter(|_| !self.joined());
-        self
     }
 
     /// The command's id; that of the command that was joined, where one was.
     pub fn id(&self) -> &CommandId {
         &self.request.id
+    }
+
+    /// What can be seen of it after it has printed nothing for so long.
+    pub fn quiet(&self, silent: Duration) -> Quiet {
+        Quiet::of(self.request.id, silent, self.leader.as_ref().map(|leader| leader.pid))
+    }
+
+    /// How far it is, for who shows that.
+    pub fn progress(&self) -> Progress {
+        let line = self.request.line();
+        let line = self.session.redactor().map_or_else(|| line.clone(), |redactor| redactor.text(&line));
+        let line = display_line(&line);
+        Progress {
+            elapsed: self.started.elapsed(),
+            total: self.request.grace_ms.map(Duration::from_millis),
+            label: shorten(&line, LABEL_CHARACTERS),
+        }
     }
 
     /// Whether an identical command was there already and was joined.
@@ -171,10 +148,11 @@ impl Running {
             if self.over {
                 return Ok(None);
             }
-            if self.request.follow
-                && let Some(event) = self.read_log().await?
-            {
-                return Ok(Some(event));
+            if self.request.follow && (self.has_ended() || !self.withheld) && self.read_log().await? {
+                continue;
+            }
+            if self.has_ended() && self.pass_rest(false) {
+                continue;
             }
             if let Some(last) = self.last.take() {
                 self.over = true;
@@ -226,9 +204,19 @@ impl Running {
     /// The last bytes of output that came so far, at most so many. Those of a command that is not followed and
     /// has records come from its log.
     pub fn last_output(&self, most: usize) -> Result<Vec<u8>> {
-        match self.records.as_ref().and_then(|records| records.reading.stored()) {
-            Some(stored) => Ok(stored.tail(most as u64)?.0),
-            None => Ok(self.held.last(most)),
+        if self.withheld && !self.has_ended() {
+            return Ok(Vec::new());
+        }
+        let mask = self.session.mask(true);
+        match (self.records.as_ref().and_then(|records| records.reading.stored()), mask) {
+            (Some(stored), mask) => {
+                let (mut bytes, from) = stored.tail(most as u64)?;
+                if let Some(mut mask) = mask {
+                    stored.mask(&mut mask, from, Stream::Merged, &mut bytes)?;
+                }
+                Ok(bytes)
+            }
+            (None, mask) => Ok(self.held.last(most, mask)),
         }
     }
 
@@ -307,12 +295,14 @@ impl Running {
         }
         match frame.json::<FromSupervisor>().map_err(link::channel_error)? {
             FromSupervisor::Started { leader, at_ms } => {
+                self.session.hub().runs(*self.session.id(), self.request.id);
                 self.leader = Some(leader.clone());
                 self.pidfd = frame.fds.into_iter().next();
                 self.events.push_back(RunEvent::Started { leader, at_ms });
             }
             FromSupervisor::Refused { refusal, reason, running } => {
                 self.over = true;
+                self.session.hub().not_started(*self.session.id(), self.request.id);
                 return Err(launch::refused(refusal, reason, running));
             }
             FromSupervisor::Materialised { output, .. } => self.open_records(output)?,
@@ -327,10 +317,12 @@ impl Running {
                 if let Some(leader) = self.pidfd.take() {
                     self.session.keep_leader(self.request.id, leader);
                 }
+                self.leave();
                 let joined = self.joined();
-                self.leave_observers();
-                self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined }));
+                let remarks = self.remarks.clone();
+                self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined, remarks }));
             }
+            FromSupervisor::Changed { paths } => self.changes = receipt::written(paths),
             FromSupervisor::Delivered { refused } => self.events.push_back(RunEvent::InputTaken { refused }),
             FromSupervisor::NotDemoted { reason } => {
                 self.not_demoted = Some(reason.clone());
@@ -351,11 +343,9 @@ impl Running {
         Ok(())
     }
 
-    /// From now on the end is told to observers by somebody else.
-    fn leave_observers(&mut self) {
-        if let Some(ends) = self.ends.take() {
-            ended::follow(&self.session, self.request.id, ends);
-        }
+    /// From now on somebody else hears how it goes on.
+    fn leave(&self) {
+        self.session.attend(self.request.id, self.request.consumer.clone(), self.quiet_after);
     }
 
     fn take_bytes(&mut self, stream: frame::Stream, bytes: Vec<u8>) {
@@ -364,10 +354,11 @@ impl Running {
             (Streams::Separate, frame::Stream::Err) => Stream::Stderr,
             (Streams::Separate, _) => Stream::Stdout,
         };
-        if self.request.follow {
-            self.events.push_back(RunEvent::Output { stream, bytes: bytes.clone() });
+        let passed_on = self.request.follow && !self.withheld;
+        if passed_on {
+            self.pass(stream, bytes.clone());
         }
-        let most = self.request.follow.then_some(2 * self.request.hold);
+        let most = passed_on.then_some(2 * self.request.hold);
         self.held.push(stream, bytes, most);
     }
 
@@ -378,12 +369,40 @@ impl Running {
         Ok(())
     }
 
-    /// The next piece of output from the log; none once everything that is known of was passed on.
-    async fn read_log(&mut self) -> Result<Option<RunEvent>> {
-        let Some(records) = &mut self.records else { return Ok(None) };
+    /// Passes output on as an event, as far as it can be shown by now.
+    fn pass(&mut self, stream: Stream, bytes: Vec<u8>) {
+        let bytes = match &mut self.flow {
+            Some(flow) => flow.push(stream, &bytes).0,
+            None => bytes,
+        };
+        if !bytes.is_empty() {
+            self.events.push_back(RunEvent::Output { stream, bytes });
+        }
+    }
+
+    /// Passes on what was held back of an output that is over, or before output that is missing; false where there is
+    /// none.
+    fn pass_rest(&mut self, missing: bool) -> bool {
+        let Some(flow) = self.flow.as_mut().filter(|_| self.request.follow) else { return false };
+        let rest = flow.rest(missing);
+        let some = !rest.is_empty();
+        self.events.extend(rest.into_iter().map(|(stream, bytes)| RunEvent::Output { stream, bytes }));
+        some
+    }
+
+    /// Passes on the next piece of output from the log; false once everything that is known of was passed on.
+    async fn read_log(&mut self) -> Result<bool> {
+        let Some(records) = &mut self.records else { return Ok(false) };
         match records.reading.next().await? {
-            Some(Piece::Bytes { stream, bytes, .. }) => return Ok(Some(RunEvent::Output { stream, bytes })),
-            Some(Piece::Gap { bytes, .. }) => return Ok(Some(RunEvent::OutputGap { bytes })),
+            Some(Piece::Bytes { stream, bytes, .. }) => {
+                self.pass(stream, bytes);
+                return Ok(true);
+            }
+            Some(Piece::Gap { bytes, .. }) => {
+                self.pass_rest(true);
+                self.events.push_back(RunEvent::OutputGap { bytes });
+                return Ok(true);
+            }
             None => {}
         }
         if !records.asked && self.last.is_none() {
@@ -392,28 +411,42 @@ impl Running {
             let seen = records.reading.next_offset().max(records.output.bytes);
             self.launched.channel.send(&ToSupervisor::More { seen }).await?;
         }
-        Ok(None)
+        Ok(false)
     }
 
     fn end(&mut self, exit: ExitRecord, materialised: bool) -> Result<()> {
         if materialised && self.records.is_none() {
             self.open_records(exit.output)?;
         }
-        if let Some(ends) = self.ends.take() {
-            ends.send_replace(Some(Arc::new(exit.clone())));
-        }
+        self.session.hub().ended(&exit);
         let mut finished = Finished::of(exit, materialised);
         finished.not_demoted = self.not_demoted.take();
         finished.joined = self.joined();
+        finished.remarks.clone_from(&self.remarks);
+        finished.changes = std::mem::take(&mut self.changes);
+        let mut mask = self.session.mask(false);
         match &mut self.records {
             Some(records) => {
                 records.grow(finished.exit.output)?;
-                finished.log = Some(records.command.dir()?.log_path());
+                let dir = records.command.dir()?;
+                finished.log = Some(dir.log_path());
+                // Of an end in the background they are pending, for each consumer.
+                if !finished.exit.demoted {
+                    finished.changes = dir.receipts()?;
+                }
                 if let Some(stored) = records.reading.stored() {
-                    finished.take_stored(stored, self.request.hold)?;
+                    finished.take_stored(stored, self.request.hold, mask.as_mut())?;
                 }
             }
             None => finished.take_held(&self.held, self.request.streams),
+        }
+        if let Some(mask) = &mut mask {
+            finished.mask(mask, self.records.is_some());
+            self.session.trace_redacted(self.request.id, &mask.counts)?;
+        }
+        if self.withheld && self.request.follow {
+            let held: Vec<_> = self.held.chunks().map(|(stream, bytes)| (stream, bytes.to_vec())).collect();
+            held.into_iter().for_each(|(stream, bytes)| self.pass(stream, bytes));
         }
         self.session.runtime().inner.texts.look(outlast_host::clock::monotonic());
         self.last = Some(RunEvent::Ended(Box::new(finished)));
@@ -443,7 +476,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.leave_observers();
+        // Of one that it joined, those hear who wait for it.
+        if !self.joined() {
+            self.leave();
+        }
     }
 }
 

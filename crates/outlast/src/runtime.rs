@@ -15,11 +15,13 @@ use outlast_host::{clock, mark};
 
 use crate::config::{Birth, Config};
 use crate::error::{Error, Result};
+use crate::hub::Hub;
 use crate::link::Link;
 use crate::memory::Texts;
-use crate::observe::Observers;
 use crate::places::Places;
+use crate::redaction::Redaction;
 use crate::temporary::{Removal, Temporary};
+use crate::text_policy::TextRule;
 
 /// The runtime of one state directory. Cheap to clone; every clone is the same runtime.
 #[derive(Clone)]
@@ -29,12 +31,18 @@ pub struct Runtime {
 
 pub(crate) struct RuntimeInner {
     pub(crate) config: Config,
+    /// What masks secrets in what is shown.
+    pub(crate) redaction: Arc<Redaction>,
+    /// What of final texts is kept.
+    pub(crate) text_rule: TextRule,
     state: Result<State>,
     /// Why no records can be made in a state directory that can be read.
     unwritable: Option<Error>,
     /// Sessions that have a handle in this process, so that every handle is the same session.
     pub(crate) sessions: Mutex<HashMap<SessionId, Weak<SessionInner>>>,
     ids: Mutex<IdSource>,
+    /// Who hears of what happens.
+    pub(crate) hub: Hub,
     /// What ended tasks have in memory.
     pub(crate) texts: Texts,
     /// Dropped with the last handle, where the state directory is a temporary one.
@@ -51,7 +59,6 @@ pub(crate) struct SessionInner {
     /// The same with the context that it was given through a handle of this process.
     pub(crate) given: OnceLock<SessionRecord>,
     pub(crate) owner: Option<Owner>,
-    pub(crate) observers: Arc<Observers>,
 }
 
 /// What the owner of a session holds.
@@ -109,12 +116,16 @@ impl Runtime {
     fn of(config: Config, state: Result<State>, removal: Option<Removal>) -> Runtime {
         let written = state.as_ref().map(|state| state.sessions().check_writable());
         let unwritable = written.ok().and_then(Result::err).map(Error::from);
+        let redaction = Arc::new(Redaction::of(&config.policy));
         let inner = RuntimeInner {
+            redaction: redaction.clone(),
+            text_rule: TextRule::default(),
             config,
             state,
             unwritable,
             sessions: Mutex::default(),
             ids: Mutex::new(IdSource::default()),
+            hub: Hub::new(redaction),
             texts: Texts::default(),
             _removal: removal,
         };

@@ -3,6 +3,7 @@
 use outlast_core::wire::{FromKeeper, ToKeeper};
 
 use crate::error::{Error, Result};
+use crate::hub::Held;
 use crate::keeper::Keepers;
 use crate::link::Link;
 use crate::places::Sealed;
@@ -13,13 +14,16 @@ use crate::session::Session;
 #[derive(Debug)]
 pub struct Seal {
     _tasks: Sealed,
+    /// Notices wait for who comes next.
+    _notices: Held,
     /// The keeper refuses starts for as long as this is open.
     _keeper: Link,
 }
 
 impl Session {
     /// Keeps new commands away while its owner is replaced: every start is refused, with the words `owner is being
-    /// replaced`; completions, reads and stops go on. Refused while tasks run, which live in this process and would not
+    /// replaced`; completions, reads and stops go on, and notices wait until the seal is gone.
+    /// Refused while tasks run, which live in this process and would not
     /// survive it.
     ///
     /// After it, this process drops its handles of the session and the new owner, who waits in
@@ -32,6 +36,7 @@ impl Session {
             )));
         };
         let tasks = owner.tasks.seal()?;
+        let notices = self.hub().hold(*self.id());
         // The keeper must know its owner, or it would take this one for a session without one.
         drop(self.owner_link().await?);
         let mut keepers = Keepers::of(self.runtime().birth()?, self.dir()?.dir());
@@ -42,7 +47,7 @@ impl Session {
                 link.message::<FromKeeper>().await
             };
             match keepers.within(sealed).await? {
-                Some(FromKeeper::Sealed) => return Ok(Seal { _tasks: tasks, _keeper: link }),
+                Some(FromKeeper::Sealed) => return Ok(Seal { _tasks: tasks, _notices: notices, _keeper: link }),
                 Some(FromKeeper::Failed { reason }) => return Err(Error::Unreachable(reason)),
                 Some(FromKeeper::Busy) | None => {}
                 Some(other) => return Err(Error::Protocol(format!("the keeper answered Seal with {other:?}"))),

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use outlast_core::id::{CommandId, SessionId};
+use outlast_core::policy::AtRest;
 use outlast_core::record::{Ownership, ProcessMark, SessionRecord};
+use outlast_core::request::OsText;
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::mark;
 use outlast_host::store::session::SessionDir;
@@ -14,7 +16,6 @@ use tokio::sync::{MappedMutexGuard, MutexGuard};
 use crate::error::{Error, Result};
 use crate::keeper::Keepers;
 use crate::link::Link;
-use crate::observe::{Observer, Starting};
 use crate::runtime::{Runtime, SessionInner};
 
 /// A handle to one session. Clones are the same session; the last one frees what it owns.
@@ -90,13 +91,6 @@ impl Session {
         Ok(())
     }
 
-    /// Calls `observe` for each command that this process starts in this session from now on, before its work begins,
-    /// until the observer is dropped. It is called on a thread of its own; a slow one delays a start by 100 ms at most, and
-    /// a panic in it harms nobody.
-    pub fn observe(&self, observe: impl Fn(&Starting) + Send + 'static) -> Result<Observer> {
-        self.inner.observers.add(observe)
-    }
-
     /// Its directory, for calls that need one.
     pub(crate) fn dir(&self) -> Result<&SessionDir> {
         match &self.inner.dir {
@@ -125,6 +119,12 @@ impl Session {
             *slot = Some(self.connect_as_owner(&owner.mark).await?);
         }
         Ok(MutexGuard::try_map(slot, Option::as_mut).ok())
+    }
+
+    /// Where nothing may be stored with secrets in it: values that are secrets beside those of an environment.
+    pub(crate) fn conceals(&self) -> Option<Vec<OsText>> {
+        let policy = &self.inner.runtime.inner.config.policy;
+        (policy.at_rest == AtRest::Redacted).then(|| policy.secrets.iter().cloned().map(OsText).collect())
     }
 
     /// Closes the owner's connection, so that a keeper with nothing left to keep leaves.

@@ -4,9 +4,10 @@ use outlast_core::ending::{End, Fact};
 use outlast_core::id::{Alias, CommandId, SessionId};
 use outlast_core::notice::records_incomplete;
 use outlast_core::origin::Trust;
+use outlast_core::receipt::Change;
 use outlast_core::record::{
-    ExitRecord, OutputState, PROCESS, Phase, RequestRecord, SchemaCheck, StatusRecord, Survivor, VerdictRecord,
-    check_schema, schema,
+    ExitRecord, OutputState, PROCESS, Phase, RequestRecord, SchemaCheck, StatusRecord, Survivor, TextRecord,
+    VerdictRecord, check_schema, schema,
 };
 use outlast_core::request::{Delivery, Lifetime, OsText, Stdin};
 use outlast_core::wire::LiveStatus;
@@ -65,6 +66,8 @@ pub struct Snapshot {
     pub output: OutputView,
     /// What a task had to say at its end beside its output, where it had both. Not in a list.
     pub result: Option<String>,
+    /// Whether a text policy withheld that, or it was scrubbed.
+    pub withheld: bool,
     /// The leader while it lives.
     pub pid: Option<u32>,
     /// Who outlived the leader and is alive now.
@@ -91,6 +94,8 @@ pub struct Snapshot {
     pub stdin_open: bool,
     /// Milliseconds since the last byte of output, while a supervisor answers.
     pub quiet_ms: Option<u64>,
+    /// What it said it has changed; nothing before its end, and nothing where only a brief look was taken.
+    pub changes: Vec<Change>,
     /// The report that named it as lost.
     pub report: Option<String>,
     /// When retention removed its output, Unix time in milliseconds; everything else is still known.
@@ -122,7 +127,11 @@ impl Snapshot {
         let log = dir.filter(|_| has_log).map(CommandDir::log_path);
         let ok = exit.is_ok();
         let newer = check_schema(&exit.schema, schema::EXIT) == SchemaCheck::Newer;
-        Ok(Snapshot {
+        let text = match dir {
+            Some(dir) if exit.kind != PROCESS => understood(dir.text())?,
+            _ => None,
+        };
+        let snapshot = Snapshot {
             id: exit.id,
             alias: exit.alias,
             session: exit.session,
@@ -145,6 +154,7 @@ impl Snapshot {
             duration_ms: exit.duration_ms,
             output: view(output, log, false),
             result: exit.result,
+            withheld: false,
             pid: None,
             survivors,
             survivors_at_end: exit.survivors,
@@ -158,11 +168,21 @@ impl Snapshot {
             stopping_by: None,
             stdin_open: false,
             quiet_ms: None,
+            changes: Vec::new(),
             report: None,
             pruned_at_ms,
             note: newer.then(|| NEWER.to_owned()),
             damaged: None,
+        };
+        Ok(match text {
+            Some(text) => snapshot.with_text(&text),
+            None => snapshot,
         })
+    }
+
+    /// With the final text that was kept under a text policy.
+    pub(crate) fn with_text(self, text: &TextRecord) -> Snapshot {
+        Snapshot { result: text.shown(), withheld: text.text.is_none(), ..self }
     }
 
     /// A command that has no end by its records. Damaged or missing ones leave their part empty.
@@ -198,6 +218,7 @@ impl Snapshot {
             duration_ms: clock::unix_ms().saturating_sub(started_at_ms),
             output: view(status.map(|status| status.output).unwrap_or_default(), log, true),
             result: None,
+            withheld: false,
             pid: status.and_then(|status| status.leader.as_ref()).map(|leader| leader.pid),
             survivors: Vec::new(),
             survivors_at_end: Vec::new(),
@@ -206,6 +227,7 @@ impl Snapshot {
             stopping_by: None,
             stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin != Stdin::Null),
             quiet_ms: None,
+            changes: Vec::new(),
             report: None,
             pruned_at_ms: None,
             note: None,
@@ -305,10 +327,18 @@ fn view(output: OutputState, log: Option<PathBuf>, capturing: bool) -> OutputVie
         gap: output.gap,
         log,
         capturing,
+        withheld: false,
     }
 }
 
 impl OutputView {
+    /// Shows nothing of it but its size.
+    pub(crate) fn withhold(&mut self) {
+        self.withheld = self.bytes > 0;
+        self.tail.clear();
+        (self.shown_from, self.truncated) = (self.bytes, self.bytes > 0);
+    }
+
     /// Shows these last bytes, of which the first has this offset.
     pub(crate) fn show(&mut self, tail: Vec<u8>, shown_from: u64) {
         self.truncated = shown_from > 0;

@@ -10,11 +10,12 @@ use outlast_core::wire::Joining;
 use outlast_host::clock;
 
 use crate::error::{Error, Result};
+use crate::event::{Demotion, RunEvent};
 use crate::finished::Finished;
 use crate::launch;
 use crate::race::{self, First};
 use crate::request::RunRequest;
-use crate::running::{Demotion, RunEvent, Running};
+use crate::running::Running;
 use crate::session::Session;
 
 /// How long a cancelled start is given to be accepted, before it counts as not started.
@@ -153,16 +154,23 @@ impl Session {
         Err(Error::Protocol("the supervisor said nothing of its background start".to_owned()))
     }
 
-    async fn submit(&self, request: RunRequest, background: bool) -> Result<Running> {
+    async fn submit(&self, mut request: RunRequest, background: bool) -> Result<Running> {
+        let remarks = self.admit(&mut request, background)?;
         self.runtime().inner.texts.look(clock::monotonic());
         let id = self.runtime().new_command_id()?;
-        let joins = request.join;
+        let (joins, quiet_after) = (request.join, request.quiet_after);
         let request = request.for_supervisor(self, id, background)?;
+        self.runtime().inner.redaction.learn(&request.env);
         self.ensure_open().await?;
         let join = joins.then(|| Joining { key: JoinKey::of(&request), background });
-        let ends = self.inner.observers.tell(&request, PROCESS).await;
-        let launched = launch::launch(self, &request, join).await?;
-        Ok(Running::new(self.clone(), request, launched).observed(ends))
+        self.hub().starting(&request, PROCESS).await;
+        let launched = launch::launch(self, &request, join).await;
+        if !matches!(&launched, Ok(launched) if launched.joined.is_none()) {
+            self.hub().not_started(*self.id(), id);
+        }
+        // What is recorded of it in place of a supervisor that vanished is recorded from here on.
+        let request = request.redactor().map_or_else(|| request.clone(), |redactor| redactor.conceal(&request));
+        Ok(Running::new(self.clone(), request, launched?, quiet_after, remarks))
     }
 }
 

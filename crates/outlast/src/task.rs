@@ -35,7 +35,7 @@ use attend::Attendant;
 use output::Sink;
 use shared::Shared;
 
-pub use body::{StopToken, TaskContext, TaskWriter};
+pub use body::{StopToken, TaskContext, TaskReceipts, TaskWriter};
 pub use request::{TaskInput, TaskRequest};
 pub use stack::keep_panic_stacks;
 
@@ -96,7 +96,12 @@ impl Session {
         let (mut attendant, stop) = self.begin(&request, id);
         attendant.place = Some(place);
         let core = Arc::clone(&attendant.core);
-        let context = TaskContext { id, output: TaskWriter { sink: Arc::clone(&core.sink) }, stop };
+        let context = TaskContext {
+            id,
+            output: TaskWriter { sink: Arc::clone(&core.sink) },
+            receipts: TaskReceipts { core: Arc::downgrade(&core) },
+            stop,
+        };
         let (started, has_started) = oneshot::channel();
         tokio::spawn(attendant.attend(Box::pin(async move { body(context).await }), started));
         // Whoever attends to it says so once, unless this tokio is being shut down.
@@ -115,7 +120,11 @@ impl Session {
 
     /// Makes the records of a task and opens its door.
     fn begin(&self, request: &TaskRequest, id: CommandId) -> (Attendant, body::StopToken) {
-        let (kind, stored) = (request.stored_kind(), request.stored(self, id));
+        let (kind, mut stored) = (request.stored_kind(), request.stored(self, id));
+        let redactor = stored.redactor();
+        if let Some(redactor) = &redactor {
+            stored = redactor.conceal(&stored);
+        }
         let program = OsText::from(&kind);
         let me = self.inner.owner.as_ref().map(|owner| owner.mark.clone()).expect("only an owner has tasks");
         let mut errors = Vec::new();
@@ -137,12 +146,14 @@ impl Session {
             dir: None,
             started_at_ms: clock::unix_ms(),
             started: clock::monotonic(),
-            sink: Arc::new(Sink::new(log)),
+            sink: Arc::new(Sink::new(log, redactor)),
+            receipts: Mutex::new(Some(Default::default())),
             inbox: Mutex::new(request.input.clone()),
             kept: watch::Sender::new(false),
             asks,
             errors: Mutex::new(errors),
             waiting: AtomicUsize::new(0),
+            project: request.project.clone(),
             request: stored,
         };
         let records = unpublished.and_then(|new| {
@@ -166,7 +177,6 @@ impl Session {
             records,
             asks: asked,
             stop,
-            ends: None,
             text: String::new(),
             limit: None,
             place: None,
@@ -279,10 +289,14 @@ impl Task {
         let state = self.core.state();
         let exit = state.exit.as_deref().cloned().unwrap_or_else(|| self.core.draft());
         let mut snapshot = Snapshot::of_exit(exit, state.output, None)?;
+        if let Some(text) = &state.text {
+            snapshot = snapshot.with_text(text);
+        }
         let tail = self.core.sink.tail();
         let from = state.output.bytes.saturating_sub(tail.len() as u64);
         snapshot.output.show(tail, from);
         snapshot.pruned_at_ms = state.pruned_at_ms;
+        snapshot.changes = state.changes;
         if state.phase != Phase::Ended {
             snapshot.phase = state.phase;
             (snapshot.end, snapshot.exit_code, snapshot.ok, snapshot.ended_at_ms) = (None, None, None, None);
@@ -290,6 +304,7 @@ impl Task {
             snapshot.output.capturing = true;
             snapshot.stopping_by = state.stopping_by;
         }
+        self.core.session.hide(&mut snapshot, || Ok(None))?;
         Ok(snapshot)
     }
 }

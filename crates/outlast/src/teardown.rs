@@ -8,6 +8,7 @@ use outlast_host::store::trace;
 
 use crate::deliver::check_consumer;
 use crate::error::{Error, Result};
+use crate::hide::mask_discarded;
 use crate::keeper::Keepers;
 use crate::link::Link;
 use crate::request::millis;
@@ -51,12 +52,19 @@ impl Session {
         let bound = bound.saturating_add(END_SLACK);
         match tokio::time::timeout(bound, answer).await {
             Ok(answer) => match answer? {
-                Some(FromKeeper::Closed { report }) => Ok(Some(*report)),
+                Some(FromKeeper::Closed { report }) => Ok(Some(self.masked(*report))),
                 Some(other) => Err(Error::Protocol(format!("the keeper answered End with {other:?}"))),
                 None => self.closed().await,
             },
             Err(_) => Err(Error::Silent { what: format!("the keeper of {}", self.id()), pid, bound_ms: millis(bound) }),
         }
+    }
+
+    fn masked(&self, mut report: ClosedRecord) -> ClosedRecord {
+        if let Some(mut mask) = self.mask(false) {
+            report.commands.iter_mut().for_each(|one| mask_discarded(one, &mut mask));
+        }
+        report
     }
 
     /// A connection to a keeper that answers, started if none lives.
@@ -79,17 +87,25 @@ impl Session {
 
     /// The report of its end, if it was ended.
     pub async fn closed(&self) -> Result<Option<ClosedRecord>> {
-        Ok(self.dir()?.closed()?.map(|closed| closed.record))
+        Ok(self.dir()?.closed()?.map(|closed| self.masked(closed.record)))
     }
 
     /// The lines of its trace, oldest first; lines that cannot be parsed are skipped.
     pub async fn trace(&self) -> Result<Vec<TraceLine>> {
-        Ok(trace::read(self.dir()?.dir())?)
+        let mut lines = trace::read(self.dir()?.dir())?;
+        if let Some(redactor) = self.redactor() {
+            let texts = lines.iter_mut().flat_map(|line| [&mut line.program, &mut line.command, &mut line.detail]);
+            texts.flatten().for_each(|text| *text = redactor.text(text));
+        }
+        Ok(lines)
     }
 
-    /// The trace as it is stored, without lines that cannot be parsed.
+    /// The trace as it is stored, without lines that cannot be parsed and, where that is the policy, without secrets.
     pub async fn raw_trace(&self) -> Result<Vec<u8>> {
-        let lines = trace::read_stored(self.dir()?.dir())?;
-        Ok(lines.into_iter().flat_map(|(_, text)| (text + "\n").into_bytes()).collect())
+        let lines = trace::read_stored(self.dir()?.dir())?.into_iter().map(|(_, text)| text + "\n");
+        Ok(match self.redactor() {
+            Some(redactor) => lines.flat_map(|line| redactor.text(&line).into_bytes()).collect(),
+            None => lines.flat_map(String::into_bytes).collect(),
+        })
     }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use crate::context::Context;
 use outlast_core::request::{OsText, Request, Stdin, Streams};
 use outlast_host::inherit;
+use outlast_host::proc::{self, ProcError};
 use outlast_host::program::{recorded_program, resolve_program};
 use outlast_host::sys::spawn::{Leader, LeaderPlan, spawn_leader};
 use outlast_host::terminal::Terminal;
@@ -92,7 +93,7 @@ impl Prepared {
             stdout: ends.stdout.as_fd(),
             stderr: ends.stderr.as_ref().unwrap_or(&ends.stdout).as_fd(),
             cgroup: cgroup.map(AsFd::as_fd),
-            rlimits: rlimits(request),
+            rlimits: rlimits(request)?,
             inherited: inherit::differing(&request.inherited, &context.limits),
             umask: request.umask.map(Mode::from_raw_mode),
             oom_score_adj: Some(OOM_SCORE),
@@ -172,10 +173,18 @@ fn environment(request: &Request) -> Vec<CString> {
     given.chain(own.iter().map(|(key, value)| c_string(format!("{key}={value}").into_bytes()))).collect()
 }
 
-fn rlimits(request: &Request) -> Vec<(Resource, u64)> {
+fn rlimits(request: &Request) -> Result<Vec<(Resource, u64)>, Failed> {
     let limits = &request.limits;
-    [(Resource::Cpu, limits.cpu_s), (Resource::Fsize, limits.file_size), (Resource::Nofile, limits.files)]
-        .into_iter()
-        .filter_map(|(resource, limit)| Some((resource, limit?)))
-        .collect()
+    let failed = |error: ProcError| Failed { step: "rlimit", errno: error.errno, what: error.path };
+    let present = limits.more_processes.map(|_| proc::threads_of_user()).transpose().map_err(failed)?;
+    let processes = limits.more_processes.zip(present).map(|(more, present)| present.saturating_add(more));
+    let all = [
+        (Resource::Cpu, limits.cpu_s),
+        (Resource::Fsize, limits.file_size),
+        (Resource::Nofile, limits.files),
+        (Resource::As, limits.address_space),
+        (Resource::Core, limits.core),
+        (Resource::Nproc, processes),
+    ];
+    Ok(all.into_iter().filter_map(|(resource, limit)| Some((resource, limit?))).collect())
 }

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use outlast_core::policy::redact::Counts;
 use outlast_core::record::OutputState;
 use outlast_core::request::{LogCap, OverCap, Request};
 use outlast_core::text::TEXT_BYTES;
@@ -12,6 +13,8 @@ use outlast_host::store::index::{Entry, IndexWriter};
 use outlast_host::store::log::LogWriter;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
+
+use crate::veil::Veil;
 
 /// Bytes asked of a pipe at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -48,12 +51,13 @@ pub struct Capture {
     index_failure: Option<String>,
     cap: LogCap,
     over_cap: OverCap,
+    veil: Option<Veil>,
     buffer: Vec<u8>,
 }
 
 impl Capture {
-    /// Captures what comes out of `outputs`, of which there are two for separate streams.
-    pub fn new(request: &Request, outputs: Vec<OwnedFd>) -> Capture {
+    /// Captures what comes out of `outputs`, of which there are two for separate streams, through a veil where one is given.
+    pub fn new(request: &Request, outputs: Vec<OwnedFd>, veil: Option<Veil>) -> Capture {
         let separate = outputs.len() == 2;
         let mut pipes = [None, None];
         for (slot, (fd, stream)) in pipes.iter_mut().zip(outputs.into_iter().zip([Stream::Out, Stream::Err])) {
@@ -71,6 +75,7 @@ impl Capture {
             index_failure: None,
             cap: request.cap,
             over_cap: request.over_cap,
+            veil,
             buffer: Vec::new(),
         }
     }
@@ -100,8 +105,13 @@ impl Capture {
                     found.bytes += count;
                     widen(pipe, count);
                     let stream = pipe.stream;
-                    sink(stream, &buffer);
-                    self.take(stream, &buffer);
+                    match &mut self.veil {
+                        None => self.pass(stream, &buffer, sink),
+                        Some(veil) => {
+                            let shown = veil.push(stream, &buffer);
+                            self.pass(stream, &shown, sink);
+                        }
+                    }
                     continue;
                 }
                 Err(Errno::INTR) => continue,
@@ -114,9 +124,30 @@ impl Capture {
         }
         self.buffer = buffer;
         if found.closed {
+            self.unveil(number, sink);
             self.pipes[number] = None;
         }
         found
+    }
+
+    /// Takes what the veil holds back of a pipe from which nothing more is read.
+    pub fn unveil(&mut self, number: usize, sink: &mut dyn FnMut(Stream, &[u8])) {
+        let (Some(pipe), Some(veil)) = (&self.pipes[number], &mut self.veil) else { return };
+        let stream = pipe.stream;
+        let rest = veil.rest(stream);
+        self.pass(stream, &rest, sink);
+    }
+
+    /// How much was masked since this was asked last, by pattern.
+    pub fn take_masked(&mut self) -> Counts {
+        self.veil.as_mut().map(Veil::take_counts).unwrap_or_default()
+    }
+
+    fn pass(&mut self, stream: Stream, bytes: &[u8], sink: &mut dyn FnMut(Stream, &[u8])) {
+        if !bytes.is_empty() {
+            sink(stream, bytes);
+            self.take(stream, bytes);
+        }
     }
 
     fn take(&mut self, stream: Stream, bytes: &[u8]) {
@@ -134,7 +165,7 @@ impl Capture {
 
     fn note(&mut self, offset: u64, stream: Stream, length: usize) {
         let Some(index) = &mut self.index else { return };
-        let length = u32::try_from(length).expect("one read is at most 64 KiB");
+        let length = u32::try_from(length).expect("a read, and what a veil held back before it, are some 80 KiB");
         if let Err(error) = index.append(Entry { offset, at_ms: clock::unix_ms(), length, stream }) {
             self.index_failure = Some(error.to_string());
             self.index = None;
@@ -206,6 +237,7 @@ impl Capture {
 
     /// Trims the log to its cap. The state to publish before [`Capture::finish`].
     pub fn close(&mut self) -> OutputState {
+        (0..self.pipes.len()).for_each(|number| self.unveil(number, &mut |_, _| {}));
         self.pipes = [None, None];
         if let Some(log) = &mut self.log {
             log.close();

@@ -15,6 +15,7 @@ use outlast_core::ending::{BY_OWNER_GONE, BY_SESSION_END, Fact};
 use outlast_core::id::CommandId;
 use outlast_core::joining::JoinKey;
 use outlast_core::record::{ExitRecord, LINGER_MS, Ownership};
+use outlast_host::cgroup::CgroupParent;
 use outlast_host::crash;
 use outlast_host::door::Listener;
 use outlast_host::frame::Channel;
@@ -149,6 +150,8 @@ impl Keeper {
                 return Some(self.be_born(link));
             }
             if self.is_idle() && self.leave() {
+                // What killed watchers left of cgroups is in nobody's way, and the next keeper looks again.
+                let _ = self.context.cgroups.as_ref().map(CgroupParent::remove_abandoned);
                 return None;
             }
         }

@@ -10,6 +10,7 @@ mod poll;
 mod context;
 mod tree;
 mod birth;
+mod veil;
 mod capture;
 mod limits;
 mod clients;

@@ -6,14 +6,10 @@ use outlast_core::ending::Resource;
 use outlast_core::request::Limits;
 use outlast_host::cgroup::{CgroupParent, Leaf};
 use outlast_host::proc;
+use rustix::io::Errno;
 
 /// Time between two samples of the tree, where no controller keeps the bound.
 pub const SAMPLE_PAUSE: Duration = Duration::from_millis(250);
-
-/// The name of the leaf of the supervisor with this pid.
-pub fn leaf_name(supervisor: u32) -> String {
-    format!("outlast-{supervisor}")
-}
 
 /// The cgroup leaf of one supervisor and the counters as they were when its command started.
 pub struct Cage {
@@ -26,7 +22,14 @@ pub struct Cage {
 impl Cage {
     /// A leaf below `parent`; none where none can be made.
     pub fn make(parent: Option<&CgroupParent>) -> Option<Cage> {
-        let leaf = Leaf::create(parent?, &leaf_name(std::process::id())).ok()?;
+        let parent = parent?;
+        let name = parent.leaf_name(std::process::id());
+        // One that a killed process of the same pid left is not used again, and must not be in the way.
+        let leaf = Leaf::create(parent, &name).or_else(|error| {
+            let is_free = error.errno == Errno::EXIST && Leaf::open(&parent.path.join(&name))?.remove()?;
+            if is_free { Leaf::create(parent, &name) } else { Err(error) }
+        });
+        let leaf = leaf.ok()?;
         Some(Cage { leaf, spent: false, oom_kills: 0, refused_forks: 0 })
     }
 

@@ -2,17 +2,21 @@
 
 mod callers;
 mod begin;
+mod evidence;
 mod finish;
 mod orphan;
 mod talk;
 mod tell;
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::ending::{BY_SESSION_END, Fact};
 use outlast_core::joining::Joinable;
 use outlast_core::lifecycle::{Action, Cause, Event, Life, Stage};
+use outlast_core::policy::redact::Redactor;
+use outlast_core::receipt::Published;
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{Lifetime, OsText, Request};
 use outlast_core::wire::{FromOwnKeeper, ToOwnKeeper};
@@ -111,7 +115,8 @@ impl Post {
                     (FromOwnKeeper::Quit, _) => return None,
                     // The channel was lost on the way, for want of a descriptor: its caller starts again.
                     (FromOwnKeeper::Assign { .. }, None) => self.tell_keeper(&ToOwnKeeper::Spare, None),
-                    (FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. }, _) => {}
+                    // Whoever was to be met there was looking for a command that is over: the channel is closed.
+                    (FromOwnKeeper::Join(_) | FromOwnKeeper::Stop { .. } | FromOwnKeeper::Meet, _) => {}
                 }
             }
             self.link.as_ref()?;
@@ -189,6 +194,8 @@ pub struct Watch<'a> {
     terminal: Option<OwnedFd>,
     stdin: Option<Stdin>,
     capture: Capture,
+    /// Masks secrets in what is stored, where that is asked for.
+    redactor: Option<Arc<Redactor>>,
     records: Option<Records>,
     clients: Clients,
     /// Who waits for it in the foreground, in the order in which they came.
@@ -199,6 +206,7 @@ pub struct Watch<'a> {
     joinable: Option<Joinable>,
     /// What was held of the output, where that was stored for callers beyond those who get it.
     raw: Option<Vec<(Stream, Vec<u8>)>>,
+    receipts: Published,
     exit: Option<ExitRecord>,
     /// Whether the end was shown by a caller.
     told: bool,
@@ -283,16 +291,21 @@ impl Watch<'_> {
 
     /// Reads one pipe for a turn; true if more may be there.
     fn read_pipe(&mut self, number: usize) -> bool {
-        let (held, callers, clients) = (self.records.is_none(), &self.callers, &mut self.clients);
-        let found = self.capture.read(number, &mut |stream, bytes| {
-            for caller in callers.iter().filter(|caller| held && caller.follows) {
-                clients.send(caller.number, stream, bytes);
-            }
-        });
+        let found = self.pass_on(|capture, sink| capture.read(number, sink));
         if found.bytes > 0 {
             self.step(Event::Output);
         }
         found.bytes > 0 && !found.closed
+    }
+
+    /// Captures something, and passes it on to those who follow an output that is not stored.
+    fn pass_on<T>(&mut self, capture: impl FnOnce(&mut Capture, &mut dyn FnMut(Stream, &[u8])) -> T) -> T {
+        let (held, callers, clients) = (self.records.is_none(), &self.callers, &mut self.clients);
+        capture(&mut self.capture, &mut |stream, bytes| {
+            for caller in callers.iter().filter(|caller| held && caller.follows) {
+                clients.send(caller.number, stream, bytes);
+            }
+        })
     }
 
     fn take_signals(&mut self) {
@@ -330,7 +343,14 @@ impl Watch<'_> {
                 (FromOwnKeeper::Stop { by, detached }, _) => self.stop_for(&by, detached),
                 (FromOwnKeeper::Owner { mark }, _) => self.post.context.owner = mark,
                 (FromOwnKeeper::Join(offer), Some(channel)) => self.join(offer, channel),
-                (FromOwnKeeper::Join(_) | FromOwnKeeper::Assign { .. } | FromOwnKeeper::Quit, _) => {}
+                (FromOwnKeeper::Meet, Some(channel)) => {
+                    // A channel that cannot be watched is closed, which says that nobody is here.
+                    self.clients.add(&self.post.poll, channel);
+                }
+                (
+                    FromOwnKeeper::Join(_) | FromOwnKeeper::Assign { .. } | FromOwnKeeper::Meet | FromOwnKeeper::Quit,
+                    _,
+                ) => {}
             }
         }
     }

@@ -25,8 +25,7 @@ pub struct Context {
 impl Context {
     /// Opens the state directory that the configuration names.
     pub fn new(config: Config, printer: Printer, fork_keeper: ForkKeeper) -> Result<Context, Failure> {
-        let mut settings = outlast::Config::new(&config.state_dir);
-        settings.search = config.path();
+        let mut settings = config.library(config.speaks_to_model());
         settings.fork_keeper = Some(fork_keeper);
         let runtime = Runtime::open(settings)?;
         Ok(Context { config, printer, runtime })

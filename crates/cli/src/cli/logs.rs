@@ -14,6 +14,7 @@ use outlast_core::text::excerpt::Grep;
 use super::{Context, Scope};
 use crate::exit::{self, Answer, Failure};
 use crate::output::Sink;
+use crate::words;
 use reader::Reader;
 
 /// Prints the output of a command
@@ -112,6 +113,9 @@ async fn read(args: &LogsArgs, command: &Command, reader: &mut Reader, context: 
             context.printer.say(&format!("offset {asked} is past the end of the output, which has {next} bytes"));
         }
         context.printer.say(&format!("next offset {next}"));
+    }
+    if reading.withheld() {
+        context.printer.say(words::WITHHELD);
     }
     if let Some(problem) = reading.problem() {
         context.printer.say(&format!("records incomplete: {}", display_line(problem)));

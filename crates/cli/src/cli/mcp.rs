@@ -60,8 +60,7 @@ pub async fn mcp(args: McpArgs, config: Config, printer: Printer) -> Answer {
     for ignored in &config.bounds.ignored {
         printer.say(ignored);
     }
-    let mut library = outlast::Config::new(&config.state_dir);
-    library.search = config.path();
+    let mut library = config.library(true);
     let environment = environment::of_agent(config.environment(), &args.keep_env);
     library.keeper_environment = Some(environment.clone());
     let listener = match args.http {

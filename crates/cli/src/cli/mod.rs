@@ -9,6 +9,7 @@ mod logs;
 mod wait;
 mod stop;
 mod send;
+mod receipt;
 mod inbox;
 mod session;
 mod trace;
@@ -19,7 +20,6 @@ mod hook;
 mod setup;
 mod generate;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use outlast::ForkKeeper;
@@ -59,13 +59,11 @@ enum Verb {
     Mcp(mcp::McpArgs),
     Hook(hook::HookArgs),
     Setup(setup::SetupArgs),
-    /// What a command changed.
-    #[command(hide = true)]
-    Receipt(NotBuilt),
+    Receipt(receipt::ReceiptArgs),
 }
 
-/// Verbs and options that are known and shown in no help.
-const HIDDEN: [&str; 2] = ["man", "receipt"];
+/// The verb that is known and shown in no help.
+const HIDDEN: &str = "man";
 
 /// File descriptors that must be free for a call to be answered.
 const DESCRIPTORS: usize = 16;
@@ -76,18 +74,6 @@ pub struct Scope {
     /// The session that is meant [default: $OUTLAST_SESSION, else this terminal's]
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-}
-
-/// A verb that is not there yet, with whatever is given to it.
-#[derive(Args)]
-struct NotBuilt {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    rest: Vec<OsString>,
-}
-
-/// The answer to what belongs to the contract and is not there yet.
-fn not_built(what: &str) -> Answer {
-    Err(Failure::Usage(format!("{what} is not built yet")))
 }
 
 /// Parses the arguments, answers, and gives the exit code.
@@ -130,22 +116,20 @@ fn is_hook() -> bool {
     std::env::args_os().nth(1).is_some_and(|verb| verb == "hook")
 }
 
-/// Takes verbs and options that no help shows out of the suggestions of an error.
+/// Takes the verb that no help shows out of the suggestions of an error.
 fn suggest_what_is_shown(error: &mut clap::Error) {
     use clap::error::{ContextKind, ContextValue};
-    for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg] {
-        let shown = |name: &String| !HIDDEN.contains(&name.trim_start_matches('-'));
-        let rest = match error.remove(kind) {
-            Some(ContextValue::String(name)) => shown(&name).then_some(ContextValue::String(name)),
-            Some(ContextValue::Strings(names)) => {
-                let names: Vec<String> = names.into_iter().filter(shown).collect();
-                (!names.is_empty()).then_some(ContextValue::Strings(names))
-            }
-            other => other,
-        };
-        if let Some(rest) = rest {
-            error.insert(kind, rest);
+    let shown = |name: &String| name != HIDDEN;
+    let rest = match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::String(name)) => shown(&name).then_some(ContextValue::String(name)),
+        Some(ContextValue::Strings(names)) => {
+            let names: Vec<String> = names.into_iter().filter(shown).collect();
+            (!names.is_empty()).then_some(ContextValue::Strings(names))
         }
+        other => other,
+    };
+    if let Some(rest) = rest {
+        error.insert(ContextKind::SuggestedSubcommand, rest);
     }
 }
 
@@ -175,7 +159,6 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
         Verb::Man(args) => return generate::man(&args),
         Verb::Hook(args) => return hook::hook(&args, &config, printer),
         Verb::Setup(args) => return setup::setup(args, &config, printer),
-        Verb::Receipt(_) => return not_built("receipt"),
         verb => verb,
     };
     ensure_descriptors()?;
@@ -204,12 +187,13 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
             Verb::Wait(args) => wait::wait(args, &context).await,
             Verb::Stop(args) => stop::stop(args, &context).await,
             Verb::Send(args) => send::send(args, &context).await,
+            Verb::Receipt(args) => receipt::receipt(args, &context).await,
             Verb::Inbox(args) => inbox::inbox(args, &context).await,
             Verb::Session(args) => session::session(args, &context).await,
             Verb::Trace(args) => trace::trace(args, &context).await,
             Verb::Gc(args) => gc::gc(args, &context).await,
             Verb::Doctor(args) => doctor::doctor(args, &context).await,
-            Verb::Completions(_) | Verb::Man(_) | Verb::Mcp(_) | Verb::Hook(_) | Verb::Setup(_) | Verb::Receipt(_) => {
+            Verb::Completions(_) | Verb::Man(_) | Verb::Mcp(_) | Verb::Hook(_) | Verb::Setup(_) => {
                 unreachable!("answered above, without a runtime")
             }
         };
@@ -248,16 +232,6 @@ mod tests {
             assert!(lines <= 50, "{} has {lines} lines of help", verb.get_name());
             assert!(help.contains("Example"), "{} has no example", verb.get_name());
         }
-    }
-
-    #[test]
-    fn what_is_not_built_is_not_in_the_help() {
-        let mut cli = Cli::command();
-        let mut text = cli.render_help().to_string();
-        for verb in cli.get_subcommands().filter(|verb| !verb.is_hide_set()) {
-            text.push_str(&verb.clone().render_help().to_string());
-        }
-        assert!(!text.contains("receipt"), "{text}");
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub struct RunArgs {
     /// Stop it after this time without output
     #[arg(long, value_name = "D", value_parser = context::duration)]
     idle_limit: Option<Duration>,
-    /// Say so after this time without output, in the foreground alone; never stops it
+    /// Say so once after this time without output, in the foreground alone; 0s: never [default: 15m]
     #[arg(long, value_name = "D", value_parser = context::duration)]
     quiet_after: Option<Duration>,
     /// The working directory
@@ -95,6 +95,9 @@ pub struct RunArgs {
     /// Stop it when its tree has more processes than this
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pids: Option<u64>,
+    /// Ask for a right beyond a sandbox (a network, a path, a device); refused, because there is no sandbox
+    #[arg(long, value_name = "WHAT")]
+    right: Vec<String>,
     /// Print one JSON object, at the end or when it moves to the background
     #[arg(long)]
     json: bool,
@@ -171,7 +174,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Answer {
             json: args.json,
             forward_input: args.stdin || args.pty,
             terminal: args.pty,
-            quiet_after: args.quiet_after.filter(|time| !time.is_zero()),
+            quiet_after: outlast::quiet_time(args.quiet_after),
             detached: matches!(args.lifetime, Lifetime::Detached { .. }),
         };
         foreground::run(&session, request, how, context).await
@@ -185,7 +188,7 @@ async fn start(session: &Session, request: RunRequest, json: bool, context: &Con
             if demotion.joined {
                 context.printer.say(&words::joined(demotion.command.id()));
             }
-            for line in record_errors(&demotion) {
+            for line in demotion.remarks.iter().cloned().chain(record_errors(&demotion)) {
                 context.printer.say(&line);
             }
             if json {
@@ -200,8 +203,8 @@ async fn start(session: &Session, request: RunRequest, json: bool, context: &Con
 
 /// Shows an end, with what the output cannot say beside it.
 fn ended(finished: &Finished, json: bool, context: &Context) -> Answer {
-    for line in words::ended_inline(finished, None, words::Reader::Shell) {
-        context.printer.say(&line);
+    for line in words::ended_inline(finished, None, words::Reader::Shell).iter().chain(&finished.remarks) {
+        context.printer.say(line);
     }
     if json {
         context.printer.json(&CommandView::finished(finished))?;

@@ -70,7 +70,7 @@ pub fn answer(form: &Form, redirect: bool, config: &Config) -> Result<(), Failur
         // This stop was reached because something was told at the one before it.
         Moment::Stop if call.stop_hook_active => Ok(()),
         Moment::Start | Moment::Prompt | Moment::AfterTool | Moment::Compacting | Moment::Stop => {
-            let Some(runtime) = Runtime::find(outlast::Config::new(&config.state_dir))? else { return Ok(()) };
+            let Some(runtime) = Runtime::find(config.library(true))? else { return Ok(()) };
             let waiter = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()

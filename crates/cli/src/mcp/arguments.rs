@@ -35,7 +35,7 @@ pub struct RunArguments {
     #[serde(default)]
     #[schemars(with = "String")]
     pub idle_limit: Option<Time>,
-    /// Tell me with a later reply when it has printed nothing for this time; it is not stopped.
+    /// Tell me with a later reply when it has printed nothing for this time; it is not stopped. Default: 15m, "0s": never.
     #[serde(default)]
     #[schemars(with = "String")]
     pub quiet_after: Option<Time>,

@@ -113,11 +113,15 @@ impl Progress {
         Progress { peer, token, began: Instant::now() }
     }
 
-    /// Says that the call still waits, and the last line of what the command has printed.
-    pub async fn tell(&self, output: &[u8]) {
+    /// Says that the call still waits, and the last line of what the command has printed; for a command in the
+    /// foreground also its grace as the total, and its command line where it has printed nothing.
+    pub async fn tell(&self, output: &[u8], running: Option<&outlast::Progress>) {
         let seconds = self.began.elapsed().as_secs_f64();
         let mut progress = ProgressNotificationParam::new(self.token.clone(), seconds.floor());
-        if let Some(line) = last_line(output) {
+        if let Some(total) = running.and_then(|running| running.total) {
+            progress = progress.with_total(total.as_secs_f64());
+        }
+        if let Some(line) = last_line(output).or_else(|| running.map(|running| running.label.clone())) {
             progress = progress.with_message(line);
         }
         // A client that is gone has cancelled the call, which is heard elsewhere.

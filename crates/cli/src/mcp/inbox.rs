@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use outlast::{Claim, Command, Session, Snapshot, Until, Via, WaitEnd, WaitOptions};
+use outlast::{Claim, Command, Session, Snapshot, Via};
 use outlast_core::id::{CommandId, SessionId};
 use outlast_core::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
 use outlast_core::push::{Push, Reach};
-use outlast_core::units::{format_duration, format_elapsed};
+use outlast_core::units::format_elapsed;
 
 use super::call::Call;
 use super::delivery::Receipt;
@@ -39,18 +39,11 @@ impl Notices {
     pub fn when_quiet(&self, command: Command, name: String, consumer: String, quiet: Duration) {
         let notices = self.clone();
         tokio::spawn(async move {
-            let options = WaitOptions { until: Until::Quiet(quiet), ..WaitOptions::default() };
-            let session = command.session().clone();
+            let session = *command.session().id();
             // A command that ended before, or cannot be asked any more, has other news.
-            if let Ok(report) = session.wait(std::slice::from_ref(&command), options).await
-                && report.end == WaitEnd::Met
-            {
-                let time = format_duration(Duration::from_secs(quiet.as_secs().max(1)));
-                let line = format!(
-                    "[outlast] {name} is still running after {time} without output; this is not an error, `read` shows \
-                     it, `stop` ends it"
-                );
-                let notice = Notice { session: *session.id(), consumer, id: *command.id(), line };
+            if let Ok(Some(found)) = command.when_quiet(quiet).await {
+                let line = format!("[outlast] {}", found.text(&name, true, "`quiet_after` 0s"));
+                let notice = Notice { session, consumer, id: found.id, line };
                 notices.0.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
             }
         });

@@ -36,7 +36,7 @@ const JOINED: &str = "The same command was running already: this is that one (`u
 
 /// Runs a command.
 pub async fn run(call: &Call, arguments: RunArguments) -> Result<Answer, Failure> {
-    let quiet = arguments.quiet_after.map(|Time(time)| time).filter(|time| !time.is_zero());
+    let quiet = outlast::quiet_time(arguments.quiet_after.as_ref().map(|Time(time)| *time));
     let background = arguments.background == Some(true);
     if background && call.settings.foreground_only {
         return Ok(Reply::error("`background` is not offered: this server runs with --foreground-only").into());
@@ -97,7 +97,7 @@ async fn foreground(call: &Call, request: RunRequest) -> Result<Option<Outcome>,
                 None => return end_of(call, running).await.map(Some),
             },
             _ = ticks.tick() => if let Some(progress) = &call.progress {
-                progress.tell(&running.last_output(LAST_BYTES)?).await;
+                progress.tell(&running.last_output(LAST_BYTES)?, Some(&running.progress())).await;
             },
         }
     }
@@ -150,9 +150,11 @@ fn request(
         None => settings.cwd.clone(),
     };
     let entries = entries(arguments.env.unwrap_or_default()).map_err(&usage)?;
+    let asked = entries.iter().map(|(name, _)| name.clone()).collect();
     let env = environment::with_entries(settings.environment.clone(), entries);
     let time = |time: Option<Time>| time.map(|Time(time)| time).filter(|time| !time.is_zero());
     let mut request = RunRequest::new(["sh".into(), "-c".into(), OsString::from(arguments.command)], cwd, env);
+    request.asked = asked;
     request.grace = settings.grace(arguments.grace.map(|Time(time)| time));
     request.limits = Limits {
         wall_ms: settings.bounds.wall(time(arguments.limit)).map(millis),
@@ -232,6 +234,7 @@ fn ended(finished: &Finished, told: Option<String>) -> Result<Answer, Failure> {
     }
     text.push_str(&exit.end.exit_code().and_then(notice::exit_line).unwrap_or_default());
     text.push_str(&fenced(last_part(&output_text(finished), 2 * OUTPUT_BYTES))?);
+    text.push_str(&remarks(&finished.remarks));
     Ok(Reply::text(text).with(META_COMMAND, &CommandView::finished(finished))?.into())
 }
 
@@ -263,6 +266,11 @@ fn output_text(finished: &Finished) -> String {
     texts.concat()
 }
 
+/// What the policies made of a start, at the end of its reply.
+fn remarks(remarks: &[String]) -> String {
+    remarks.iter().map(|remark| format!("{}\n", display_line(remark))).collect()
+}
+
 /// The reply of a demotion or a background start.
 async fn demoted(call: &Call, demotion: &Demotion, quiet: Option<Duration>) -> Result<Answer, Failure> {
     let snapshot = match demotion.command.snapshot().await {
@@ -283,6 +291,7 @@ async fn demoted(call: &Call, demotion: &Demotion, quiet: Option<Duration>) -> R
     for error in &demotion.errors {
         text.push_str(&format!("records incomplete: {}\n", display_line(error)));
     }
+    text.push_str(&remarks(&demotion.remarks));
     // What it has printed so far is for `read`: this text depends on nothing that the command does.
     Ok(Reply::text(text).with(META_COMMAND, &CommandView::demoted(demotion, &snapshot))?.into())
 }

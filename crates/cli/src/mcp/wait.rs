@@ -66,7 +66,7 @@ async fn attend(call: &Call, commands: &[Command], options: WaitOptions) -> Resu
             () = call.cancelled.cancelled() => return Ok(None),
             report = &mut waiting => return Ok(Some(report?)),
             _ = ticks.tick() => if let Some(progress) = &call.progress {
-                progress.tell(&last_output(commands).await).await;
+                progress.tell(&last_output(commands).await, None).await;
             },
         }
     }

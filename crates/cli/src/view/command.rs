@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use outlast::{Demotion, Excerpt, Finished, Snapshot, Stream};
+use outlast::{Change, Demotion, Excerpt, Finished, Snapshot, Stream};
 use outlast_core::ending::End;
 use outlast_core::origin::Trust;
 use outlast_core::record::{Fate, Phase, Survivor};
@@ -47,6 +47,15 @@ pub struct CommandView {
     errors: Vec<String>,
     note: Option<String>,
     pruned_at_ms: Option<u64>,
+    changed: Option<ChangedPart>,
+}
+
+/// What a command said it has changed.
+#[derive(Serialize)]
+struct ChangedPart {
+    paths: Vec<String>,
+    /// Whether more was changed, of which nothing can be understood here.
+    opaque: bool,
 }
 
 impl CommandView {
@@ -97,7 +106,7 @@ impl CommandView {
                 shown_from: output.shown_from,
                 truncated: output.truncated,
                 gap: output.gap,
-                withheld: false,
+                withheld: output.withheld || snapshot.withheld,
                 log: path(output.log.as_ref()),
             },
             pid: snapshot.pid,
@@ -115,6 +124,7 @@ impl CommandView {
             errors: snapshot.errors.clone(),
             note: snapshot.note.clone(),
             pruned_at_ms: snapshot.pruned_at_ms,
+            changed: changed(&snapshot.changes),
         }
     }
 
@@ -162,8 +172,19 @@ impl CommandView {
             errors: exit.errors.clone(),
             note: None,
             pruned_at_ms: None,
+            changed: changed(&finished.changes),
         }
     }
+}
+
+/// Nothing where nothing was said.
+fn changed(changes: &[Change]) -> Option<ChangedPart> {
+    let paths = changes.iter().flat_map(|change| match change {
+        Change::Write { paths } => paths.iter().map(|path| path.lossy()).collect(),
+        Change::Opaque => Vec::new(),
+    });
+    let opaque = changes.contains(&Change::Opaque);
+    (!changes.is_empty()).then(|| ChangedPart { paths: paths.collect(), opaque })
 }
 
 /// The word of `status`.
@@ -225,6 +246,7 @@ pub mod tests {
             ended_at_ms: None,
             duration_ms: 65_000,
             result: None,
+            withheld: false,
             output: OutputView { tail: b"a\rb\n".to_vec(), bytes: 4, ..OutputView::default() },
             pid: Some(42),
             survivors: vec![],
@@ -240,6 +262,7 @@ pub mod tests {
             stopping_by: None,
             stdin_open: false,
             quiet_ms: None,
+            changes: vec![],
             report: None,
             note: None,
             pruned_at_ms: None,

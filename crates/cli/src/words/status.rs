@@ -19,6 +19,9 @@ use super::{Reader, alive, end_words, processes, short_name};
 /// The number of SIGKILL (signal(7)).
 const KILL: i32 = 9;
 
+/// Said where the output of what runs is not shown.
+pub const WITHHELD: &str = "its output is not shown while it runs: the policy live_output is \"withheld\"";
+
 /// A status: the fact that matters first, then an empty line and the text of the output.
 /// `elsewhere` says that the command is of another session than the one that was asked.
 pub fn status(snapshot: &Snapshot, elsewhere: Option<&str>) -> String {
@@ -76,6 +79,12 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
         lines.push(format!("{}; the output is partial", display_line(limit)));
     }
     lines.extend(ended_survivors(&snapshot.survivors_at_end));
+    if snapshot.output.withheld {
+        lines.push(WITHHELD.to_owned());
+    }
+    if snapshot.withheld {
+        lines.push("its final text is withheld by a text policy".to_owned());
+    }
     if let Some(gap) = snapshot.output.gap {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
     }

@@ -240,3 +240,34 @@ fn l17_look_ends_what_a_lost_command_left() {
     assert_eq!(leftovers.each("/leftovers", "/name"), ["sleep"]);
     assert!(stranger.lives(), "a stranger was hit");
 }
+
+/// Covers: L17
+#[test]
+fn l17_the_cgroup_of_what_was_killed_goes_with_a_later_keeper() {
+    let world = world();
+    let id = bg_shell(&world, &[], "echo $PPID $$ >s; exec sleep 300");
+    let (supervisor, leader, keeper) = family(&world, "s");
+    let cgroups = fs::read_to_string(format!("/proc/{leader}/cgroup")).expect("its cgroup");
+    let name = cgroups.lines().find_map(|line| line.strip_prefix("0::")?.rsplit('/').next()).unwrap_or_default();
+    if world.status(&id).str("/containment") != "cgroup" {
+        println!("skipped: no cgroup can be made here");
+        return;
+    }
+    let name = name.to_owned();
+    let is_there = || {
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("the mounts");
+        let trees = mounts.lines().filter(|line| line.split(' ').nth(2) == Some("cgroup2"));
+        let own = fs::read_to_string("/proc/self/cgroup").expect("our cgroup");
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default().to_owned();
+        trees.into_iter().any(|line| {
+            let root = line.split(' ').nth(1).expect("a mount point");
+            std::path::Path::new(root).join(&own).join(&name).is_dir()
+        })
+    };
+    assert!(is_there(), "{name} is not found");
+    proc::signal(keeper, Signal::KILL);
+    proc::signal(supervisor, Signal::KILL);
+    assert!(proc::wait_gone(leader, AT_ONCE));
+    world.outlast(&["run", "--", "true"]).ok();
+    world.wait_until("a later keeper has gone and took it along", || !is_there());
+}

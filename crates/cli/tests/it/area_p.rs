@@ -150,3 +150,39 @@ fn p10_start_that_fails_with_a_limit_names_its_step() {
         assert!(told.null("/pid") && world.list().is_empty());
     }
 }
+
+/// Covers: P8
+#[test]
+fn p8_every_command_is_bounded_where_that_is_the_policy() {
+    let world = world();
+    let under = |text: &str, ulimit: &str, options: &[&str], line: &str| {
+        let path = world.root().join("policy.toml");
+        std::fs::write(&path, text).expect("a file");
+        let words = [options, &["--", "sh", "-c", &format!("'{line}'")]].concat().join(" ");
+        let call = world.shell(&format!("{ulimit}; exec outlast run {words}"));
+        call.env("OUTLAST_POLICY", path.display().to_string()).run().ok().text()
+    };
+    let all = "ulimit -Sn; ulimit -Hn; ulimit -Sf; ulimit -Hv; ulimit -Ht; ulimit -c; ulimit -Hp";
+    let bounded = under("[limits]\nbounded = true\nfiles = 64\n", "true", &[], all);
+    let numbers: Vec<&str> = bounded.lines().collect();
+    // In files, blocks of 512 bytes, KiB, and seconds of which the kernel kills one after it has warned.
+    assert_eq!(numbers[..6], ["64", "64", "8388608", "2097152", "3601", "0"]);
+    let processes: u64 = numbers[6].parse().expect("a number");
+    assert!(processes > 128, "beyond those that there are: {processes}");
+    // A hard limit that is inherited and lower stays; one that the call asks for holds where it is narrower.
+    let files = "ulimit -Sn; ulimit -Hn";
+    assert_eq!(under("[limits]\nbounded = true\nfiles = 64\n", "ulimit -n 33", &[], files), "33\n33\n");
+    let recorded = |options: &[&str], text: &str| {
+        let path = world.root().join("policy.toml");
+        std::fs::write(&path, text).expect("a file");
+        let call = world.call(&[&["run", "-b", "--json"], options, &["--", "true"]].concat());
+        let told = call.env("OUTLAST_POLICY", path.display().to_string()).run().ok().json();
+        let record = world.record(told.str("/id"), "request.json");
+        ["pids", "memory", "core", "files"].map(|limit| record.at(&format!("/limits/{limit}")).as_u64())
+    };
+    let narrow = recorded(&["--pids", "8", "--memory", "1TiB"], "[limits]\nbounded = true\n");
+    assert_eq!(narrow, [Some(8), Some(4 << 30), Some(0), Some(1024)]);
+    // Off: as in the caller.
+    assert_eq!(under("", "ulimit -n 99", &[], files), "99\n99\n");
+    assert_eq!(recorded(&["--pids", "8"], ""), [Some(8), None, None, None]);
+}

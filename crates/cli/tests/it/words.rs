@@ -97,10 +97,8 @@ fn help_is_there_under_each_of_its_names() {
 #[test]
 fn what_is_not_shown_is_not_suggested() {
     let world = world();
-    for (words, hidden) in [(&["reciept"][..], "'receipt'"), (&["mann"], "'man'")] {
-        let refused = world.outlast(words).exits(2);
-        assert!(!refused.err().contains(hidden), "{refused:?}");
-    }
+    let refused = world.outlast(&["mann"]).exits(2);
+    assert!(!refused.err().contains("'man'"), "{refused:?}");
     assert!(world.outlast(&["statsu"]).exits(2).err().contains("'status'"));
 }
 

@@ -35,6 +35,7 @@ fn request() -> Request {
         turn: None,
         parent_command: None,
         parent_session: None,
+        conceal: None,
         umask: None,
         inherited: Vec::new(),
     }

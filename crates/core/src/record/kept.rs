@@ -1,4 +1,4 @@
-//! Stored types that say where records are and what of them was kept.
+//! Stored types that say where records are and what of them, and of a final text, was kept.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,4 +42,30 @@ pub struct ContextRecord {
     pub context: String,
     /// Unix time in milliseconds.
     pub at_ms: u64,
+}
+
+/// `text.json`: the final text of a task that ended under a text policy. Replaced, under its lock, when that text is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextRecord {
+    /// [`schema::TEXT`](super::schema::TEXT).
+    pub schema: String,
+    /// The command.
+    pub id: CommandId,
+    /// How often it was replaced.
+    pub revision: u64,
+    /// The text; none where it is withheld.
+    pub text: Option<String>,
+    /// What stands in front of it, also where it is withheld.
+    pub notice: Option<String>,
+}
+
+impl TextRecord {
+    /// What is shown of it; none where nothing is.
+    #[must_use]
+    pub fn shown(&self) -> Option<String> {
+        match (&self.notice, &self.text) {
+            (Some(notice), text) => Some(format!("{notice}\n{}", text.as_deref().unwrap_or_default())),
+            (None, text) => text.clone(),
+        }
+    }
 }

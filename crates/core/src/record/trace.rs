@@ -1,5 +1,7 @@
 //! One line of `trace.jsonl`: an event of a session.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ending::End;
@@ -9,8 +11,8 @@ use crate::id::CommandId;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceLine {
-    /// `session`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`,
-    /// `pruned`; in the trace of the state directory `removed`.
+    /// `session`, `turn`, `cancelled`, `finished`, `demoted`, `completed`, `abandoned`, `lost`, `interrupted`, `unrecorded`,
+    /// `pruned`, `redacted`, `text`; in the trace of the state directory `removed`.
     #[serde(rename = "type")]
     pub kind: String,
     /// A unique, time-ordered event id.
@@ -64,9 +66,15 @@ pub struct TraceLine {
     /// The one delivery that consumed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_via: Option<String>,
+    /// What still ran when a turn was cancelled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<CommandId>,
     /// The report that names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
+    /// How many secrets were masked in what was shown of the command, by pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<BTreeMap<String, u64>>,
     /// What went wrong, or why it was demoted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use outlast_core::id::CommandId;
+use outlast_core::receipt::{Change, ReceiptLine};
 use outlast_core::record::{
-    Durability, ExitRecord, ProcessMark, PrunedRecord, RequestRecord, StatusRecord, VerdictRecord, schema,
+    Durability, ExitRecord, ProcessMark, PrunedRecord, RequestRecord, StatusRecord, TextRecord, VerdictRecord, schema,
 };
 use serde::{Deserialize, Serialize};
 
 use super::places::Home;
-use super::{Loaded, load, name, put, put_once};
+use super::{Loaded, load, name, put, put_once, receipts};
 use crate::atomic::{Reserved, Slack};
 use crate::crash;
 use crate::dir::{Dir, FileError, Result};
@@ -179,6 +180,22 @@ impl CommandDir {
         self.dir.remove_if_there(name::EXIT_SPACE).map(|_| ())
     }
 
+    /// Appends what the command says it changed. Only the holder of the lease does this.
+    pub fn append_receipt(&self, line: &ReceiptLine) -> Result<()> {
+        receipts::append(&self.dir, line, self.durability)
+    }
+
+    /// What the command said it changed, so far.
+    pub fn receipts(&self) -> Result<Vec<Change>> {
+        Ok(self.unless_moved(|here| receipts::read(&here.dir))?.unwrap_or_default())
+    }
+
+    /// Whether the command said that it changed anything.
+    pub fn has_receipts(&self) -> Result<bool> {
+        let here = |here: &CommandDir| Ok(receipts::any(&here.dir)?.then_some(()));
+        Ok(self.unless_moved(here)?.is_some())
+    }
+
     /// What was asked.
     pub fn request(&self) -> Result<Option<Loaded<RequestRecord>>> {
         self.unless_moved(CommandDir::request_here)
@@ -241,6 +258,30 @@ impl CommandDir {
             self.check_id("believe", name::PRUNED, record.id)?;
         }
         Ok(record)
+    }
+
+    /// The final text of a task that ended under a text policy.
+    pub fn text(&self) -> Result<Option<Loaded<TextRecord>>> {
+        self.unless_moved(CommandDir::text_here)
+    }
+
+    fn text_here(&self) -> Result<Option<Loaded<TextRecord>>> {
+        let record: Option<Loaded<TextRecord>> = load(&self.dir, name::TEXT, schema::TEXT)?;
+        if let Some(record) = &record {
+            self.check_id("believe", name::TEXT, record.id)?;
+        }
+        Ok(record)
+    }
+
+    /// Replaces `text.json`: the owner of the task at its end, later whoever holds the lock of it.
+    pub fn write_text(&self, record: &TextRecord) -> Result<()> {
+        self.check_id("write", name::TEXT, record.id)?;
+        put(&self.dir, name::TEXT, record, self.durability)
+    }
+
+    /// Waits for the lock of its final text.
+    pub fn lock_text(&self) -> Result<Lock> {
+        Lock::acquire(&self.dir, name::TEXT_LOCK)
     }
 
     /// True if its log is there.

@@ -13,6 +13,7 @@ use crate::dir::{Dir, FileError, Result};
 pub mod reader;
 pub mod index;
 pub mod log;
+pub mod receipts;
 mod places;
 pub mod command;
 pub mod session;
@@ -78,6 +79,8 @@ pub mod name {
     pub const ALIASES: &str = "aliases";
     /// Directory of commands in a session.
     pub const WORK: &str = "work";
+    /// The home of commands whose environment is clean.
+    pub const HOME: &str = "home";
     /// What a directory that is not complete yet is called in front of its id.
     pub const NEW: &str = ".new-";
     /// What was asked; written once.
@@ -96,8 +99,14 @@ pub mod name {
     pub const EXIT: &str = "exit.json";
     /// What a reconciler found; written once.
     pub const VERDICT: &str = "verdict.json";
+    /// What the command says it changed, a line each time.
+    pub const RECEIPTS: &str = "receipts.jsonl";
     /// That retention removed the output, and when; written once.
     pub const PRUNED: &str = "pruned.json";
+    /// The final text of a task under a text policy.
+    pub const TEXT: &str = "text.json";
+    /// Lock held while that text is replaced.
+    pub const TEXT_LOCK: &str = "text.lock";
     /// Door of the supervisor.
     pub const CONTROL_DOOR: &str = "control.sock";
 }

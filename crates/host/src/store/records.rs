@@ -84,7 +84,8 @@ fn fill(
     let space = Some(dir.reserve_exit(size).map_err(tell)?);
     let door = dir.bind_door().map_err(|error| error.to_string())?;
     let alias = aliases::append(session.dir(), request.id).map_err(tell)?;
-    let stored = Request { env: Vec::new(), ..request.clone() };
+    let conceal = request.conceal.as_ref().map(|_| Vec::new());
+    let stored = Request { env: Vec::new(), conceal, ..request.clone() };
     let record = RequestRecord {
         schema: schema::REQUEST.to_owned(),
         alias,

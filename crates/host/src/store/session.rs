@@ -1,6 +1,6 @@
 //! The directory of one session: who it is, its locks and doors, its commands and its end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outlast_core::id::{CommandId, SessionId};
@@ -87,6 +87,11 @@ impl SessionDir {
     /// Absolute path of the directory.
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// The home of commands whose environment is clean; made on first use.
+    pub fn create_home(&self) -> Result<PathBuf> {
+        Ok(self.dir.create_sub(name::HOME)?.path().to_owned())
     }
 
     /// What its records survive.

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use outlast_core::id::{Alias, CommandId, SessionId};
+use outlast_core::receipt::Change;
 use outlast_core::record::{ContextRecord, ExitRecord, ProcessMark, SessionRecord, StatusRecord, TraceLine, schema};
+use outlast_core::request::OsText;
 use serde_json::Value;
 
 use super::anchors;
@@ -42,7 +44,9 @@ fn stored(temp: &TempDir) -> (State, SessionDir, CommandDir) {
         std::fs::copy(fixtures().join(file), session.dir().path_of(file)).unwrap();
     }
     let new = session.new_command(exit_record().id).unwrap();
-    for file in [name::REQUEST, name::STATUS, name::LEASE, name::EXIT, name::VERDICT, name::PRUNED] {
+    let files =
+        [name::REQUEST, name::STATUS, name::LEASE, name::EXIT, name::VERDICT, name::PRUNED, name::RECEIPTS, name::TEXT];
+    for file in files {
         std::fs::copy(
             fixtures().join(file),
             new.command().dir().path().with_file_name(format!("{}{}/{file}", name::NEW, exit_record().id)),
@@ -74,11 +78,14 @@ fn m13_records_of_version_1_load_and_are_written_back_the_same() {
     let given: Loaded<ContextRecord> = load(session.dir(), name::CONTEXT, schema::CONTEXT).unwrap().unwrap();
     same(given, name::CONTEXT);
     same(command.pruned().unwrap().unwrap(), name::PRUNED);
+    same(command.text().unwrap().unwrap(), name::TEXT);
     let request = command.request().unwrap().unwrap();
     assert_eq!(request.request.label.as_deref(), Some("a label"));
     assert_eq!(request.request.argv[3].0, b"\xff\0");
     assert_eq!(command.lease_mark().unwrap().unwrap().pid, 4241);
     assert_eq!(ledger::read(session.dir()).unwrap().consumers["model"].through, 2);
+    let paths = vec![OsText::from("/work/src/main.rs"), OsText(b"/work/\xff".to_vec())];
+    assert_eq!(command.receipts().unwrap(), [Change::Write { paths }]);
     assert_eq!(trace::read(session.dir()).unwrap()[0].kind, "demoted");
     assert_eq!(aliases::resolve(session.dir(), Alias(3)).unwrap(), Some(command.id()));
 }

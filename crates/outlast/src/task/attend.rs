@@ -8,7 +8,7 @@ use std::time::Duration;
 use outlast_core::ending::{Clock, End, Fact};
 use outlast_core::lifecycle::{Action, Cause, Event, Life};
 use outlast_core::notice::{Bound, limit_sentence};
-use outlast_core::record::{ExitRecord, Phase, StatusRecord, schema};
+use outlast_core::record::{ExitRecord, Phase, StatusRecord, TextRecord, schema};
 use outlast_core::request::to_hex;
 use outlast_core::text::TEXT_BYTES;
 use outlast_core::text::excerpt::{excerpt_text, head_and_tail};
@@ -19,10 +19,12 @@ use tokio::task::JoinHandle;
 
 use super::shared::{Ask, Shared};
 use super::stack::Caught;
+use crate::command::Command;
 use crate::keeper::ANSWER_BOUND;
-use crate::observe::Ends;
 use crate::places::Place;
 use crate::race::{self, First};
+use crate::session::Session;
+use crate::text_policy::Ruled;
 
 /// The code of a task that ended in an error.
 const ERROR: i32 = 1;
@@ -43,7 +45,6 @@ pub(super) struct Attendant {
     pub(super) asks: mpsc::UnboundedReceiver<Ask>,
     pub(super) stop: watch::Sender<bool>,
     pub(super) door: Option<JoinHandle<()>>,
-    pub(super) ends: Option<Ends>,
     pub(super) text: String,
     pub(super) limit: Option<String>,
     /// Freed last, when nothing of the task is left.
@@ -54,8 +55,13 @@ impl Attendant {
     /// From the start of the body to the end of all that belongs to it.
     pub(super) async fn attend(mut self, body: Body, started: oneshot::Sender<()>) {
         self.be_kept().await;
-        self.ends = self.core.session.inner.observers.tell(&self.core.request, &self.core.kind).await;
+        let hub = self.core.session.hub().clone();
+        hub.starting(&self.core.request, &self.core.kind).await;
         let mut body: Running = tokio::spawn(Caught(Box::pin(body)));
+        hub.runs(*self.core.session.id(), self.core.request.id);
+        if self.records.is_some() {
+            self.core.session.attend(self.core.request.id, self.core.request.consumer.clone(), None);
+        }
         // Whoever started it may have gone away: it runs all the same.
         let _ = started.send(());
         let mut dropped = false;
@@ -172,9 +178,17 @@ impl Attendant {
     }
 
     pub(super) fn record_as(&mut self, end: End) {
-        let rest = self.core.sink.close(std::mem::take(&mut self.text));
+        let changes = self.core.close_receipts();
+        let text = std::mem::take(&mut self.text);
+        let core = Arc::clone(&self.core);
+        let rule = &core.session.runtime().inner.text_rule;
+        let ruled = if text.is_empty() { None } else { rule.look(core.project.as_deref(), &text) };
+        let (result, kept) = match ruled {
+            Some(ruled) => (None, rule.keep(ruled, |ruled| self.keep_text(ruled))),
+            None => (core.sink.close(text, false).map(|text| bounded(text, &core.session)), None),
+        };
         let mut exit = self.final_record(end);
-        exit.result = rest.map(bounded);
+        exit.result = result;
         if let Some(records) = &mut self.records
             && let Err(error) = records.write_exit(&exit)
         {
@@ -182,16 +196,43 @@ impl Attendant {
             exit.errors.push(error.clone());
             self.core.hold_against(error);
         }
+        if let Err(error) = self.core.session.trace_masked(self.core.request.id, &self.core.sink.masked()) {
+            self.core.hold_against(format!("the trace has no line of what was masked: {error}"));
+        }
         // Dropped before anybody is told, so that nobody can send to a task of which he knows the end.
         let _ = catch_unwind(AssertUnwindSafe(|| self.core.close_input()));
         let exit = Arc::new(exit);
         let told = Arc::clone(&exit);
         self.core.sink.state().send_modify(move |state| {
             (state.phase, state.stopping_by, state.exit) = (Phase::Ended, None, Some(told));
+            (state.changes, state.text) = (changes, kept);
         });
-        if let Some(ends) = self.ends.take() {
-            ends.send_replace(Some(exit));
+        self.core.session.hub().ended(&exit);
+    }
+
+    /// Keeps what the text policy has let through of the final text, which is no output then: in its record, or where it has
+    /// none it is given back.
+    fn keep_text(&self, ruled: Ruled) -> Option<Arc<TextRecord>> {
+        let core = &self.core;
+        let text = core.sink.close(ruled.text.unwrap_or_default(), true).map(|text| bounded(text, &core.session));
+        let record = TextRecord {
+            schema: schema::TEXT.to_owned(),
+            id: core.request.id,
+            revision: 0,
+            text,
+            notice: ruled.notice,
+        };
+        let Some(dir) = &core.dir else { return Some(Arc::new(record)) };
+        if let Err(error) = dir.write_text(&record) {
+            core.hold_against(format!("its final text could not be kept: {error}"));
         }
+        let command = Command { session: core.session.clone(), id: core.request.id };
+        if let Some(why) = ruled.why
+            && let Err(error) = core.session.trace_text(&command, why)
+        {
+            core.hold_against(format!("the trace has no line of its final text: {error}"));
+        }
+        None
     }
 
     fn final_record(&self, end: End) -> ExitRecord {
@@ -243,11 +284,13 @@ impl Attendant {
     }
 }
 
-/// A text of at most as many bytes as is shown of any, with a mark where something is missing.
-fn bounded(text: String) -> String {
+/// A text of at most as many bytes as is shown of any, with a mark where something is missing. Its secrets are masked
+/// before it is cut, where that is the policy: half of one could not be known for one any more.
+fn bounded(text: String, session: &Session) -> String {
     if text.len() <= TEXT_BYTES {
         return text;
     }
+    let text = session.redactor().map_or(text.clone(), |redactor| redactor.text(&text));
     let (head, tail) = head_and_tail(text.len() as u64, TEXT_BYTES);
     let part = |range: std::ops::Range<u64>| &text.as_bytes()[range.start as usize..range.end as usize];
     excerpt_text(text.len() as u64, part(head), part(tail))

@@ -1,12 +1,16 @@
 //! What the body of a task is given: a writer, and a word when it is to stop.
 
 use std::io;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
 
 use outlast_core::id::CommandId;
 use tokio::sync::watch;
 
 use super::output::Sink;
+use super::shared::Shared;
+use crate::error::{Error, Result};
+use crate::publish::absolute;
 
 /// What the body of a task works with.
 #[derive(Debug)]
@@ -15,8 +19,27 @@ pub struct TaskContext {
     pub id: CommandId,
     /// Where its output goes.
     pub output: TaskWriter,
+    /// Where it says what it changed.
+    pub receipts: TaskReceipts,
     /// Tells when it is to stop.
     pub stop: StopToken,
+}
+
+/// Says what a task changed, for those who are told its end.
+#[derive(Clone, Debug)]
+pub struct TaskReceipts {
+    pub(super) core: Weak<Shared>,
+}
+
+impl TaskReceipts {
+    /// Says that the task has changed these absolute paths. When it returns without an error they are kept. Refused once
+    /// the task has ended, beyond 1 MiB of paths in all, and where they cannot be recorded.
+    pub fn publish<P: Into<PathBuf>>(&self, paths: impl IntoIterator<Item = P>) -> Result<()> {
+        let paths = absolute(paths.into_iter().map(Into::into).collect())?;
+        // Without the task nothing runs that could have changed anything.
+        let refused = self.core.upgrade().map_or_else(|| Some("it has ended".to_owned()), |core| core.receipt(paths));
+        refused.map_or(Ok(()), |why| Err(Error::Refused(format!("not published: {why}"))))
+    }
 }
 
 /// Writes the output of a task. Each call is in the log when it returns; a log that cannot be written is told in the

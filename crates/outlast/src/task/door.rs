@@ -1,5 +1,6 @@
 //! The door of a task: its owner answers there what a supervisor answers for a process.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use outlast_core::ending::BY_SESSION_END;
@@ -7,13 +8,16 @@ use outlast_core::lifecycle::Cause;
 use outlast_core::wire::{FromOwnKeeper, FromSupervisor, ToOwnKeeper, ToSupervisor};
 use outlast_host::door::Listener;
 use outlast_host::frame::{Body, Stream};
+use outlast_host::mark;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::shared::{Ask, INPUT_BYTES, Shared};
 use crate::error::{Error, Result};
+use crate::keeper::ANSWER_BOUND;
 use crate::link::Link;
 use crate::race::{self, First};
+use crate::ready;
 
 /// Lets in whoever knocks, for as long as it is polled.
 pub(super) async fn open(core: Arc<Shared>, door: AsyncFd<Listener>) {
@@ -97,6 +101,11 @@ impl Guest {
             ToSupervisor::InputDone { close } => {
                 FromSupervisor::Delivered { refused: core.input(std::mem::take(&mut self.input), close) }
             }
+            ToSupervisor::Receipt { id, paths } => {
+                let ours = id == core.request.id;
+                let refused = if ours { core.receipt(paths) } else { Some(format!("{id} has ended")) };
+                FromSupervisor::Delivered { refused }
+            }
             ToSupervisor::Signal { .. } => {
                 let refused =
                     format!("{} is a task inside process {}: it takes no signals", core.request.id, core.me.pid);
@@ -130,9 +139,16 @@ impl Guest {
         self.link.send_bytes(Stream::Out, &tail).await
     }
 
+    /// A descriptor of the process on the other side, where it can be had.
+    fn process(&self) -> Option<OwnedFd> {
+        let mark = mark::mark_of(self.link.peer_pid()).ok().flatten()?;
+        mark::open(&mark).ok().flatten()
+    }
+
     /// The other side is the session's keeper: it can order the task to stop, and sees by this connection how long
     /// it lives.
     async fn kept(mut self) -> Result<()> {
+        let keeper = self.process();
         let mut state = self.core.sink.state().subscribe();
         let draft = Box::new(self.core.draft());
         self.link.send(&ToOwnKeeper::Changed { draft, materialised: true }).await?;
@@ -156,6 +172,10 @@ impl Guest {
                 First::Left(Ok(None) | Err(_)) => {
                     // The keeper is gone: the next one takes it, started where it is still missing.
                     self.core.kept.send_replace(false);
+                    // A dying process closes one descriptor after the other: what is said to it meanwhile is lost.
+                    if let Some(keeper) = keeper {
+                        let _ = tokio::time::timeout(ANSWER_BOUND, ready::process_gone(keeper)).await;
+                    }
                     return self.core.give_in_charge().await;
                 }
             }

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outlast_core::record::{ExitRecord, OutputState, Phase};
+use outlast_core::policy::redact::{Counts, Edges, Redactor, Stream as Chunks, add_up};
+use outlast_core::receipt::Change;
+use outlast_core::record::{ExitRecord, OutputState, Phase, TextRecord};
 use outlast_core::text::TEXT_BYTES;
 use outlast_host::clock;
 use outlast_host::store::log::LogWriter;
@@ -23,6 +25,10 @@ pub(super) struct State {
     /// How often its stop was raised or forced.
     pub(super) signals: u32,
     pub(super) exit: Option<Arc<ExitRecord>>,
+    /// What it said it has changed, where that is in no records; known with the end.
+    pub(super) changes: Vec<Change>,
+    /// The final text as it was kept under a text policy, where that is in no records; known with the end.
+    pub(super) text: Option<Arc<TextRecord>>,
     /// Nothing more comes: the log is closed and its records are complete.
     pub(super) over: bool,
     /// When its text went from memory, Unix time in milliseconds.
@@ -42,12 +48,22 @@ struct Inner {
     held: Vec<u8>,
     bytes: u64,
     closed: bool,
+    /// What masks secrets before anything is stored, where that is asked for.
+    veil: Option<Veil>,
+}
+
+#[derive(Debug)]
+struct Veil {
+    redactor: Redactor,
+    chunks: Chunks,
+    counts: Counts,
 }
 
 impl Sink {
-    /// Writes into this log; without one only the end of the output is kept, in memory.
-    pub(super) fn new(log: Option<LogWriter>) -> Sink {
-        let inner = Inner { log, held: Vec::new(), bytes: 0, closed: false };
+    /// Writes into this log; without one only the end of the output is kept, in memory. With a redactor nothing that it masks is kept.
+    pub(super) fn new(log: Option<LogWriter>, redactor: Option<Redactor>) -> Sink {
+        let veil = redactor.map(|redactor| Veil { redactor, chunks: Chunks::default(), counts: Counts::new() });
+        let inner = Inner { log, held: Vec::new(), bytes: 0, closed: false, veil };
         let state = State {
             phase: Phase::Running,
             output: inner.output(),
@@ -55,6 +71,8 @@ impl Sink {
             stopping_by: None,
             signals: 0,
             exit: None,
+            changes: Vec::new(),
+            text: None,
             over: false,
             pruned_at_ms: None,
         };
@@ -75,21 +93,34 @@ impl Sink {
         if bytes.is_empty() {
             return Ok(());
         }
-        inner.bytes = inner.bytes.saturating_add(bytes.len() as u64);
-        keep_last(&mut inner.held, bytes);
-        if let Some(log) = &mut inner.log {
-            log.append(bytes);
+        match inner.veiled(bytes) {
+            Some(shown) => inner.add(&shown),
+            None => inner.add(bytes),
         }
         let output = inner.output();
         self.state.send_modify(|state| (state.output, state.last_output) = (output, clock::monotonic()));
         Ok(())
     }
 
-    /// Takes no more output. The text is the output where there was none; else it is given back.
-    pub(super) fn close(&self, text: String) -> Option<String> {
-        let written = self.output().bytes == 0 && !text.is_empty() && self.write(text.as_bytes()).is_ok();
-        self.inner().closed = true;
-        (!written && !text.is_empty()).then_some(text)
+    /// Takes no more output. The text is the output where there was none and it is not to stay apart; else it is given back.
+    pub(super) fn close(&self, text: String, apart: bool) -> Option<String> {
+        let mut inner = self.inner();
+        inner.closed = true;
+        let text = inner.unveil(text);
+        let rest = if inner.bytes == 0 && !apart {
+            inner.add(text.as_bytes());
+            None
+        } else {
+            (!text.is_empty()).then_some(text)
+        };
+        let output = inner.output();
+        self.state.send_modify(|state| state.output = output);
+        rest
+    }
+
+    /// How much was masked before it was stored, by pattern.
+    pub(super) fn masked(&self) -> Counts {
+        self.inner().veil.as_ref().map(|veil| veil.counts.clone()).unwrap_or_default()
     }
 
     /// Brings the log into its final form; with `number` the trailer too.
@@ -139,6 +170,36 @@ impl Sink {
 }
 
 impl Inner {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+        keep_last(&mut self.held, bytes);
+        if let Some(log) = &mut self.log
+            && !bytes.is_empty()
+        {
+            log.append(bytes);
+        }
+    }
+
+    /// What can be stored once these bytes came; none where they are stored as they are.
+    fn veiled(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let veil = self.veil.as_mut()?;
+        let (shown, counts) = veil.chunks.push(&veil.redactor, bytes);
+        add_up(&mut veil.counts, counts);
+        Some(shown)
+    }
+
+    /// Stores what the veil held back, and gives the text as it may be stored.
+    fn unveil(&mut self, text: String) -> String {
+        let Some(veil) = &mut self.veil else { return text };
+        let (rest, counts) = veil.chunks.finish(&veil.redactor);
+        add_up(&mut veil.counts, counts);
+        let mut text = text.into_bytes();
+        let counts = veil.redactor.mask(&mut text, Edges::default());
+        add_up(&mut veil.counts, counts);
+        self.add(&rest);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     fn output(&self) -> OutputState {
         match &self.log {
             Some(log) => log.output(),

@@ -39,6 +39,8 @@ pub struct TaskRequest {
     pub stop_grace: Duration,
     /// The log's cap.
     pub cap: LogCap,
+    /// The project that it belongs to, for the text policy ([`TextPolicy`](crate::TextPolicy)).
+    pub project: Option<String>,
     /// A line for people.
     pub label: Option<String>,
     /// The consumer that starts it.
@@ -69,6 +71,7 @@ impl TaskRequest {
             idle_limit: None,
             stop_grace: Duration::from_millis(STOP_GRACE_MS),
             cap: LogCap::default(),
+            project: None,
             label: None,
             consumer: CONSUMER.to_owned(),
             provenance: Provenance::from(Origin::Event),
@@ -129,6 +132,7 @@ impl TaskRequest {
                 ..Limits::default()
             },
             stop_grace_ms: millis(self.stop_grace),
+            conceal: session.conceals(),
             lifetime: Default::default(),
             survivors: Default::default(),
             cap: self.cap,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outlast_core::id::Alias;
 use outlast_core::lifecycle::{Cause, KILL_BOUND};
+use outlast_core::receipt::{Change, Published, written};
 use outlast_core::record::{ExitRecord, Phase, ProcessMark};
 use outlast_core::request::{OsText, Request};
 use outlast_core::wire::{LiveStatus, StopReport};
@@ -47,6 +48,8 @@ pub(super) struct Shared {
     pub(super) started_at_ms: u64,
     pub(super) started: Duration,
     pub(super) sink: Arc<Sink>,
+    /// What it said it has changed; none once that is no more taken.
+    pub(super) receipts: Mutex<Option<Published>>,
     pub(super) inbox: Mutex<Option<TaskInput>>,
     /// Whether the session's keeper has it in charge.
     pub(super) kept: watch::Sender<bool>,
@@ -54,6 +57,7 @@ pub(super) struct Shared {
     pub(super) errors: Mutex<Vec<String>>,
     /// How many wait for its end in this process.
     pub(super) waiting: AtomicUsize,
+    pub(super) project: Option<String>,
 }
 
 /// Somebody who waits for the end of a task, and for its text.
@@ -67,11 +71,10 @@ impl Drop for Waiting<'_> {
 
 impl Ended for Shared {
     fn text_bytes(&self) -> usize {
-        let said = self.state().exit.map_or(0, |exit| {
-            let parts = [&exit.result, &exit.tail];
-            parts.into_iter().flatten().map(String::len).sum()
-        });
-        self.sink.held() + said
+        let state = self.state();
+        let said = state.exit.as_deref().map_or([None, None], |exit| [exit.result.as_ref(), exit.tail.as_ref()]);
+        let kept = state.text.as_deref().and_then(|record| record.text.as_ref());
+        self.sink.held() + said.into_iter().chain([kept]).flatten().map(String::len).sum::<usize>()
     }
 
     fn is_awaited(&self) -> bool {
@@ -86,6 +89,8 @@ impl Ended for Shared {
                 let exit = Arc::make_mut(exit);
                 (exit.result, exit.tail) = (None, None);
             }
+            // One that was withheld has no text, and stays withheld.
+            state.text.take_if(|record| record.text.is_some());
         });
     }
 }
@@ -192,6 +197,25 @@ impl Shared {
         // Called with no lock held: what it does is its own affair.
         let taken = catch_unwind(AssertUnwindSafe(|| inbox(bytes)));
         taken.err().map(|_| format!("the task {id} panicked over it"))
+    }
+
+    /// Takes what the task says it changed. Why not, if so.
+    pub(super) fn receipt(&self, paths: Vec<OsText>) -> Option<String> {
+        let mut receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = self.request.id;
+        let Some(published) = receipts.as_mut() else { return Some(format!("{id} has ended")) };
+        if paths.is_empty() {
+            return None;
+        }
+        let dir = self.dir.as_ref();
+        let store = dir.map(|dir| |line: &_| dir.append_receipt(line).map_err(|error| error.to_string()));
+        published.take(id, paths, store).err()
+    }
+
+    /// Takes no more receipts: what is recorded is all. Those that are in no records are returned.
+    pub(super) fn close_receipts(&self) -> Vec<Change> {
+        let mut receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
+        written(receipts.take().unwrap_or_default().held)
     }
 
     /// Takes no more input.

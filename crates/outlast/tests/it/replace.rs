@@ -4,7 +4,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use outlast::core::record::Phase;
-use outlast::{Error, Session, StopOptions, TaskRequest, Told, Via, WaitOptions};
+use outlast::{Error, Event, Session, StopOptions, TaskRequest, Told, Via, WaitOptions};
 
 use crate::world::{World, adopted, config, in_world, soon, start};
 
@@ -109,23 +109,27 @@ fn s2_running_tasks_forbid_a_change_and_a_seal_is_lifted_once() {
     });
 }
 
-/// Covers: S4, J5
+/// Covers: S4
 #[test]
 fn s4_observers_hear_of_the_new_owner_once_it_is_that() {
     in_world("s4", async |world: World| {
         let old = world.session().await;
         let (tell, old_hears) = channel();
         let _old = old
-            .observe(move |one| {
-                let _ = tell.send(one.id);
+            .observe(move |seen| {
+                if let Event::Starting(one) = &seen.event {
+                    let _ = tell.send(one.id);
+                }
             })
             .expect("an observer");
         let other = outlast::Runtime::open(config(&world.state_dir)).expect("a runtime");
         let guest = other.open_session(old.id()).await.expect("the session");
         let (tell, new_hears) = channel();
         let _new = guest
-            .observe(move |one| {
-                let _ = tell.send(one.id);
+            .observe(move |seen| {
+                if let Event::Starting(one) = &seen.event {
+                    let _ = tell.send(one.id);
+                }
             })
             .expect("an observer");
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::core::ending::End;
-use outlast::{Session, StopOptions, Task, TaskRequest};
+use outlast::{Session, StopOptions, Task, TaskRequest, TextPolicy};
 use tokio::sync::Notify;
 
 use crate::task::words;
@@ -114,6 +114,29 @@ fn i2_text_of_64_ended_tasks_is_in_memory_and_that_of_others_in_their_records() 
         assert_eq!(awaited.held(), "awaited\n".len());
         ended(&session, "one more\n".to_owned()).await;
         assert_eq!(awaited.held(), 0);
+        with_records(&work);
+    });
+}
+
+/// Covers: I2, C18
+#[test]
+fn i2_text_that_a_policy_let_through_goes_like_any_other_and_what_was_withheld_stays_so() {
+    in_world("i2-policy", async |world: World| {
+        let (session, work) = without_records(&world).await;
+        let admit = |_: Option<&str>, text: &str| (!text.starts_with("no")).then(|| text.to_owned());
+        world.runtime.set_text_policy(Some(TextPolicy::new(admit)));
+        let mut tasks = Vec::new();
+        for text in std::iter::once("no way".to_owned()).chain((1..=65).map(|number| format!("text {number}"))) {
+            let task = session.spawn_task(words(), |_| async move { Ok(text) }).await.expect("a task");
+            tokio::time::timeout(SOON, task.ended()).await.expect("an end").expect("a look");
+            tasks.push(task);
+        }
+        for (number, task) in tasks.iter().enumerate() {
+            let snapshot = task.snapshot().await.expect("a look");
+            let text = (number > 1).then(|| format!("text {number}"));
+            assert_eq!((snapshot.result, snapshot.withheld), (text, number == 0), "{number}");
+            assert_eq!(snapshot.pruned_at_ms.is_some(), number == 1, "{number}");
+        }
         with_records(&work);
     });
 }

@@ -201,6 +201,17 @@ impl Keeper {
         None
     }
 
+    /// Passes a channel on to the supervisor of a command; where there is none it is closed, which says so.
+    pub(super) fn reach(&mut self, id: CommandId, channel: Option<OwnedFd>) {
+        let watches = |charge: &&mut Charge| {
+            charge.assigned && (charge.id == Some(id) || charge.draft.as_ref().is_some_and(|draft| draft.id == id))
+        };
+        if let (Some(channel), Some(charge)) = (channel, self.charges.values_mut().find(watches)) {
+            // A supervisor that is dead closes the channel with its socket.
+            let _ = charge.link.send_json_with(&FromOwnKeeper::Meet, vec![channel]);
+        }
+    }
+
     /// Starts what the supervisors of identical commands gave back, because those are over.
     pub(super) fn start_not_joined(&mut self) -> Option<Child> {
         while let Some(launch) = self.not_joined.pop_front() {

@@ -54,6 +54,7 @@ impl Keeper {
                             return child;
                         }
                     }
+                    Ok(ToKeeper::Reach { id }) => self.reach(id, frame.fds.pop()),
                     Ok(message) => self.answer(number, message),
                     Err(_) => gone = true,
                 },
@@ -82,7 +83,7 @@ impl Keeper {
                 self.tell_owner();
                 self.say(number, &FromKeeper::Owned);
             }
-            ToKeeper::Start { .. } => {}
+            ToKeeper::Start { .. } | ToKeeper::Reach { .. } => {}
             ToKeeper::Seal => {
                 self.sealed = Some(number);
                 self.say(number, &FromKeeper::Sealed);

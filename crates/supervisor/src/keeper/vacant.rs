@@ -22,7 +22,6 @@ use rustix::process::Signal;
 
 use super::Keeper;
 use crate::context::own_mark;
-use crate::limits::leaf_name;
 use crate::tree::signal_exact;
 
 /// How often, and how far apart, a lease is tried that nobody should hold any more.
@@ -140,7 +139,7 @@ impl Keeper {
 
     fn leaf_of(&self, vacant: &Vacant) -> Option<Leaf> {
         let parent = self.context.cgroups.as_ref()?;
-        Leaf::open(&parent.path.join(leaf_name(vacant.supervisor))).ok()
+        Leaf::open(&parent.path.join(parent.leaf_name(vacant.supervisor))).ok()
     }
 
     /// Processes of vacant commands that are alive: children that are no supervisors, with what descends

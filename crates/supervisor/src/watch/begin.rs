@@ -1,8 +1,11 @@
 //! The beginning of a command: the request is read, refused or accepted, and the leader started.
 
+use std::sync::Arc;
+
 use outlast_core::ending::End;
 use outlast_core::joining::Joinable;
 use outlast_core::lifecycle::Life;
+use outlast_core::policy::redact::Redactor;
 use outlast_core::record::{ExitRecord, PROCESS, ProcessMark};
 use outlast_core::request::{OsText, Request, to_hex};
 use outlast_core::wire::{DemotedBy, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
@@ -24,6 +27,7 @@ use crate::clients::{Clients, token};
 use crate::context::Work;
 use crate::limits::{Cage, Sampler};
 use crate::poll::{Interest, Ready};
+use crate::veil::Veil;
 
 /// Serves a start up to a running leader; none where nothing was started.
 pub fn begin<'a>(post: &'a mut Post, work: Work) -> Option<Watch<'a>> {
@@ -38,8 +42,13 @@ pub fn begin<'a>(post: &'a mut Post, work: Work) -> Option<Watch<'a>> {
     let generation = joinable.map(|joinable| joinable.generation);
     clients.say(caller, &FromSupervisor::Accepted { supervisor: post.me.clone(), joined: None, generation });
     crash::point("supervisor.accepted");
-    match start(post, &request) {
-        Ok(started) => Some(watch(post, request, clients, First { caller, joinable }, started)),
+    let redactor = request.redactor().map(Arc::new);
+    let concealed = redactor.as_ref().map(|redactor| redactor.conceal(&request));
+    match start(post, &request, concealed.as_ref().unwrap_or(&request), redactor.as_deref()) {
+        Ok(started) => {
+            let request = concealed.unwrap_or(request);
+            Some(watch(post, request, redactor, clients, First { caller, joinable }, started))
+        }
         Err(answer) => {
             clients.say(caller, &answer);
             part(post, clients, caller);
@@ -87,14 +96,21 @@ struct Started {
     limits_left: outlast_core::request::Limits,
 }
 
-fn start(post: &mut Post, request: &Request) -> Result<Started, FromSupervisor> {
-    let prepared = birth::prepare(request).map_err(|failed| spawn_failed(request, &failed))?;
-    let program = prepared.program.clone();
+/// Starts what is asked for; `stored` is that as it may be stored, without what the redactor masks.
+fn start(
+    post: &mut Post,
+    request: &Request,
+    stored: &Request,
+    redactor: Option<&Redactor>,
+) -> Result<Started, FromSupervisor> {
+    let failed = |failed: Failed| spawn_failed(stored, &failed, redactor);
+    let prepared = birth::prepare(request).map_err(failed)?;
+    let program = redactor.map_or_else(|| prepared.program.clone(), |redactor| redactor.word(&prepared.program));
     let unpublished = match request.background {
-        true => Some(records_for_background(post, request, &program)?),
+        true => Some(records_for_background(post, stored, &program)?),
         false => None,
     };
-    let begun = ExitRecord { started_at_ms: clock::unix_ms(), ..ExitRecord::draft(request, &program) };
+    let begun = ExitRecord { started_at_ms: clock::unix_ms(), ..ExitRecord::draft(stored, &program) };
     post.tell_keeper(&ToOwnKeeper::Begun { draft: Box::new(begun) }, None);
     crash::point("supervisor.begun");
     let mut limits_left = request.limits.clone();
@@ -112,11 +128,11 @@ fn start(post: &mut Post, request: &Request) -> Result<Started, FromSupervisor> 
             crash::point("supervisor.spawned");
             Ok(Started { born, program, unpublished, at, at_ms, limits_left })
         }
-        Err(failed) => {
+        Err(error) => {
             if let Some(unpublished) = unpublished {
                 unpublished.discard();
             }
-            Err(spawn_failed(request, &failed))
+            Err(failed(error))
         }
     }
 }
@@ -131,10 +147,11 @@ fn records_for_background(post: &Post, request: &Request, program: &OsText) -> R
     records::build(session, PROCESS, request, program, &post.me).map_err(refused)
 }
 
-fn spawn_failed(request: &Request, failed: &Failed) -> FromSupervisor {
+fn spawn_failed(request: &Request, failed: &Failed, redactor: Option<&Redactor>) -> FromSupervisor {
     let mut exit = ExitRecord::draft(request, request.argv.first().unwrap_or(&OsText(Vec::new())));
     exit.end = End::SpawnFailed { step: failed.step.to_owned(), errno: errno_name(failed.errno) };
-    exit.errors.push(format!("{}: {}: {}", failed.step, failed.what, std::io::Error::from(failed.errno)));
+    let what = redactor.map_or_else(|| failed.what.clone(), |redactor| redactor.text(&failed.what));
+    exit.errors.push(format!("{}: {what}: {}", failed.step, std::io::Error::from(failed.errno)));
     exit.started_at_ms = clock::unix_ms();
     exit.ended_at_ms = exit.started_at_ms;
     FromSupervisor::Ended { exit: Box::new(exit), materialised: false }
@@ -175,7 +192,14 @@ struct First {
     joinable: Option<Joinable>,
 }
 
-fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, first: First, started: Started) -> Watch<'a> {
+fn watch<'a>(
+    post: &'a mut Post,
+    request: Request,
+    redactor: Option<Arc<Redactor>>,
+    clients: Clients,
+    first: First,
+    started: Started,
+) -> Watch<'a> {
     let Started { born, program, unpublished, at, at_ms, limits_left } = started;
     let leader = leader_mark(&born.leader, &post.me);
     let line_begun = born.terminal.is_some().then_some(false);
@@ -183,7 +207,8 @@ fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, first: Firs
     let stdin = born.stdin.map(|fd| Stdin { fd, queue, close_when_empty: false, line_begun, watched: false });
     let mut watch = Watch {
         life: Life::begin(&request, at),
-        capture: Capture::new(&request, born.outputs),
+        capture: Capture::new(&request, born.outputs, redactor.clone().map(Veil::new)),
+        redactor,
         started_at_ms: at_ms,
         demoted_at_ms: None,
         ended_at_ms: None,
@@ -197,6 +222,7 @@ fn watch<'a>(post: &'a mut Post, request: Request, clients: Clients, first: Firs
         joining: Vec::new(),
         joinable: first.joinable,
         raw: None,
+        receipts: Default::default(),
         exit: None,
         told: false,
         errors: Vec::new(),

@@ -278,6 +278,9 @@ impl Watch<'_> {
     }
 
     fn say_ended(&mut self, number: u32, exit: &ExitRecord, materialised: bool) {
+        if !materialised {
+            self.show_receipts(number);
+        }
         self.clients.say(number, &FromSupervisor::Ended { exit: Box::new(exit.clone()), materialised });
     }
 }

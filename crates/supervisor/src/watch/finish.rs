@@ -41,6 +41,7 @@ impl Watch<'_> {
             exit.errors.push(format!("the end could not be recorded: {error}"));
             self.errors.push(error);
         }
+        self.trace_masked();
         crash::point("supervisor.exit-written");
         self.exit = Some(exit.clone());
         // What is told next must be what the keeper says too, should this process die over it.
@@ -59,6 +60,9 @@ impl Watch<'_> {
                 if !self.read_pipe(number) {
                     break;
                 }
+            }
+            if !alive {
+                self.pass_on(|capture, sink| capture.unveil(number, sink));
             }
         }
         if self.records.is_none() && self.capture.overflows() {
@@ -146,7 +150,9 @@ impl Watch<'_> {
         let whole = self.request.line();
         let found = proc::descendants(std::process::id()).unwrap_or_default();
         let lines = found.iter().filter_map(|stat| proc::cmdline(stat.pid, 4 * PROCESS_CHARACTERS).ok().flatten());
+        let shown = |line: String| self.redactor.as_ref().map_or(line.clone(), |redactor| redactor.text(&line));
         lines
+            .map(shown)
             .filter(|line| *line != whole && !line.is_empty())
             .take(8)
             .map(|line| shorten(&line, PROCESS_CHARACTERS))
@@ -210,6 +216,7 @@ impl Watch<'_> {
             }
             crash::point("supervisor.closing");
             self.capture.finish(number);
+            self.trace_masked();
             crash::point("supervisor.closed");
             self.publish_status(false);
         }

@@ -72,6 +72,7 @@ impl Watch<'_> {
                 self.clients.say(number, &FromSupervisor::Delivered { refused });
             }
             ToSupervisor::InputDone { close } => self.input_done(number, close),
+            ToSupervisor::Receipt { id, paths } => self.take_receipt(number, id, paths),
             ToSupervisor::Status => self.tell_status(number),
             ToSupervisor::Subscribe { growth } => self.subscribe(number, growth),
             ToSupervisor::More { seen } => {

@@ -68,6 +68,7 @@ impl Watch<'_> {
             self.demoted_at_ms = Some(clock::unix_ms());
         }
         self.capture.open_log(dir.dir(), &self.request.line());
+        self.store_receipts(&dir);
         if let Err(error) = dir.write_status(&self.status(true)) {
             self.errors.push(error.to_string());
         }
@@ -79,6 +80,7 @@ impl Watch<'_> {
                 }
                 let told = FromSupervisor::Materialised { alias: records.alias, output: self.capture.output() };
                 self.records = Some(records);
+                self.forget_receipts();
                 crash::point("supervisor.published");
                 self.say_readers(&told);
             }
@@ -131,6 +133,25 @@ impl Watch<'_> {
             // The records are what a reconciler reads: the line is for people, and its failure is told.
             let _ = trace::append(session.dir(), &line, record.durability);
             self.errors.push(format!("the trace has no line of this demotion: {error}"));
+        }
+    }
+
+    /// Says in the trace what was masked before it was stored. It has no text of it, and no reader sees any.
+    pub(super) fn trace_masked(&mut self) {
+        let counts = self.capture.take_masked();
+        let Some((session, record)) = self.post.context.session.as_ref().filter(|_| !counts.is_empty()) else { return };
+        let line = TraceLine {
+            kind: "redacted".to_owned(),
+            event: fresh_event().to_string(),
+            parent: Some(record.start_event.clone()),
+            session: self.request.session.to_string(),
+            at_ms: clock::unix_ms(),
+            id: Some(self.request.id),
+            redacted: Some(counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()),
+            ..TraceLine::default()
+        };
+        if let Err(error) = trace::append(session.dir(), &line, record.durability) {
+            self.errors.push(format!("the trace has no line of what was masked: {error}"));
         }
     }
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 use outlast::{Demotion, Finished, RunEvent, RunRequest, Running, Session, Stream};
 use outlast_core::ending::End;
 use outlast_core::names::display_line;
-use outlast_core::units::format_elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use super::input::Input;
@@ -20,9 +19,6 @@ use crate::exit::{self, Answer, Failure};
 use crate::output::{Progress, Sink, json_line};
 use crate::view::CommandView;
 use crate::words;
-
-/// Most notices of silence about one command.
-const QUIET_NOTICES: u32 = 3;
 
 /// How the foreground is shown.
 pub struct How {
@@ -76,7 +72,7 @@ pub async fn run(session: &Session, request: RunRequest, how: How, context: &Con
         sink,
         input,
         quiet_at,
-        quiet_notices: 0,
+        quiet_told: false,
         input_due: false,
         asked: None,
         stays: false,
@@ -94,7 +90,8 @@ struct Front {
     sink: Sink,
     input: Input,
     quiet_at: Option<Instant>,
-    quiet_notices: u32,
+    /// Whether the one notice of silence was given.
+    quiet_told: bool,
     /// Whether the command has not taken yet what was sent into it.
     input_due: bool,
     /// Why the demotion was asked for, once it was.
@@ -190,8 +187,9 @@ impl Front {
     /// Shows an end.
     async fn ended(mut self, finished: &Finished) -> Answer {
         let why = abandoned_because(self.running.session(), finished).await;
-        for line in words::ended_inline(finished, why.as_deref(), words::Reader::Shell) {
-            self.sink.say(&line);
+        for line in words::ended_inline(finished, why.as_deref(), words::Reader::Shell).iter().chain(&finished.remarks)
+        {
+            self.sink.say(line);
         }
         if self.how.json {
             self.sink.push(Stream::Merged, json_line(&CommandView::finished(finished))?);
@@ -209,8 +207,8 @@ impl Front {
     /// Shows a demotion. What could not be written yet is in the log.
     async fn demoted(mut self, demotion: &Demotion) -> Answer {
         self.sink.drain();
-        for line in super::record_errors(demotion) {
-            self.sink.say(&line);
+        for line in super::record_errors(demotion).iter().chain(&demotion.remarks) {
+            self.sink.say(line);
         }
         if self.how.json {
             let view = CommandView::demoted(demotion, &demotion.command.snapshot().await?);
@@ -295,7 +293,7 @@ impl Front {
     fn show(&mut self, event: RunEvent) {
         match event {
             RunEvent::Output { stream, bytes } => {
-                self.quiet_at = self.how.quiet_after.map(|time| Instant::now() + time);
+                self.quiet_at = self.how.quiet_after.filter(|_| !self.quiet_told).map(|time| Instant::now() + time);
                 if !self.how.json {
                     self.sink.push(stream, bytes);
                 }
@@ -335,12 +333,10 @@ impl Front {
     }
 
     fn say_quiet(&mut self) {
-        self.quiet_notices += 1;
         let Some(time) = self.how.quiet_after else { return };
-        let silent = format_elapsed(time * self.quiet_notices);
-        self.sink.say(&format!("no output for {silent}; {} still runs", self.running.id()));
-        let more = self.quiet_notices < QUIET_NOTICES;
-        self.quiet_at = more.then(|| Instant::now() + time);
+        (self.quiet_at, self.quiet_told) = (None, true);
+        let id = self.running.id().to_string();
+        self.sink.say(&self.running.quiet(time).text(&id, false, "`--quiet-after 0s`"));
     }
 }
 

@@ -25,9 +25,12 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
         return Err(usage("--cwd is empty"));
     }
     let cwd = args.cwd.as_ref().map_or_else(|| config.cwd.clone(), |dir| config.cwd.join(dir));
-    let env = environment::of_command(config.environment(), !config.terminal, entries(&args.env)?);
+    let entries = entries(&args.env)?;
+    let asked = entries.iter().map(|(name, _)| name.clone()).collect();
+    let env = environment::of_command(config.environment(), !config.terminal, entries);
     let env = if args.pty { environment::for_terminal(env) } else { env };
     let mut request = RunRequest::new(argv, cwd, env);
+    request.asked = asked;
     request.stdin = match (args.pty, args.stdin) {
         (true, _) => {
             let here = terminal::size().filter(|_| !args.background);
@@ -39,6 +42,7 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
     request.streams = args.streams.into();
     request.grace = args.grace.or(config.bounds.grace).or((!config.terminal).then_some(GRACE));
     request.limits = limits(args, &config.bounds);
+    request.rights.clone_from(&args.right);
     request.lifetime = args.lifetime;
     request.survivors = args.survivors.into();
     request.cap = cap(args.max_log.or(config.bounds.max_log))?;
