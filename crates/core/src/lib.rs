@@ -24,4 +24,5 @@ pub mod policy;
 pub mod notice;
 pub mod delivery;
 pub mod retention;
+pub mod memory;
 pub mod reconcile;

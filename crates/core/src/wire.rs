@@ -96,6 +96,9 @@ pub enum FromKeeper {
         id: CommandId,
         /// Whether the keeper knew it.
         known: bool,
+        /// Whether it gave it to a supervisor that died before it started anything: nothing of it ever ran.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        never_begun: bool,
         /// The end, for a command whose records could not be made.
         exit: Option<Box<ExitRecord>>,
     },
@@ -375,7 +378,8 @@ pub struct JoinOffer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "tell", rename_all = "snake_case")]
 pub enum ToOwnKeeper {
-    /// A leader runs. What the keeper needs to finish the record should this supervisor vanish.
+    /// A leader is about to be started, and is not before this was sent whole. What the keeper needs to finish the
+    /// record should this supervisor vanish.
     Begun {
         /// The exit record as it would be if nothing more came to be known.
         draft: Box<ExitRecord>,

@@ -319,6 +319,13 @@ impl Dir {
         fs::unlinkat(self, name, AtFlags::REMOVEDIR).map_err(|e| FileError::os("remove", self.path_of(name), e))
     }
 
+    /// Removes everything below this directory, following no link, and then what its path leads to: a directory, if nothing
+    /// is in it.
+    pub fn remove_whole(&self) -> Result<()> {
+        self.clear()?;
+        fs::unlinkat(fs::CWD, &self.label, AtFlags::REMOVEDIR).map_err(|e| FileError::os("remove", &self.label, e))
+    }
+
     fn clear(&self) -> Result<()> {
         let mut names = Vec::new();
         self.each_name(|name| names.push(name.to_owned()))?;

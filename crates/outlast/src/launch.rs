@@ -5,13 +5,14 @@ use std::time::Duration;
 use outlast_core::id::CommandId;
 use outlast_core::request::Request;
 use outlast_core::wire::{FromKeeper, FromSupervisor, Joining, Refusal, ToKeeper, ToSupervisor};
+use outlast_host::frame::Frame;
 
 use crate::error::{Error, Result};
-use crate::keeper::{self, Keepers};
+use crate::keeper::{self, ANSWER_BOUND, Keepers};
 use crate::link::Link;
 use crate::session::Session;
 
-/// How often a start is tried whose supervisor went away before it had read the request.
+/// How often a start is tried whose supervisor went away before it had started anything.
 const ATTEMPTS: usize = 5;
 /// How long a keeper that gave no supervisor may take to say why.
 const REASON_BOUND: Duration = Duration::from_millis(200);
@@ -20,6 +21,8 @@ const REASON_BOUND: Duration = Duration::from_millis(200);
 pub(crate) struct Launched {
     /// The conversation with its supervisor.
     pub(crate) channel: Link,
+    /// What it said first after its yes, where it started the command; none where it died over that.
+    first: Option<Frame>,
     /// The keeper of a session that is nowhere on disk, which has no door to find it again by.
     pub(crate) keeper: Option<Link>,
     /// The command that ran already and that was joined.
@@ -28,45 +31,93 @@ pub(crate) struct Launched {
     pub(crate) generation: Option<u32>,
 }
 
+impl Launched {
+    /// The next that the supervisor says; none when it closed its end. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<Frame>> {
+        match self.first.take() {
+            Some(first) => Ok(Some(first)),
+            None => self.channel.next().await,
+        }
+    }
+}
+
 /// What is launched: the request, and what it may join.
 struct Launch<'a> {
     request: &'a Request,
     join: Option<Joining>,
 }
 
-/// Hands the request over until a supervisor accepts it: one of its own or, with `join`, that of an identical
-/// command. Nothing was started before that.
+/// Hands the request over until a supervisor has begun it: one of its own or, with `join`, that of an identical
+/// command. Where it fails nothing was started.
 pub(crate) async fn launch(session: &Session, request: &Request, join: Option<Joining>) -> Result<Launched> {
     let launch = Launch { request, join: join.filter(|_| session.has_records()) };
-    let birth = session.runtime().birth()?;
-    if !session.has_records() {
-        for _ in 0..ATTEMPTS {
-            let mut keeper = keeper::spawn(&birth, None).await?;
-            if let Some(launched) = offer(&mut keeper, &launch).await? {
-                return Ok(Launched { keeper: Some(keeper), ..launched });
-            }
-        }
-        return Err(nobody());
-    }
-    if session.is_owned_here() {
-        for _ in 0..ATTEMPTS {
+    for _ in 0..ATTEMPTS {
+        let launched = if !session.has_records() {
+            let mut keeper = keeper::spawn(&session.runtime().birth()?, None).await?;
+            let offered = offer(&mut keeper, &launch).await?;
+            offered.map(|launched| Launched { keeper: Some(keeper), ..launched })
+        } else if session.is_owned_here() {
             // Only the handing over needs the shared connection; the answer comes on the channel.
             let channel = match session.owner_link().await? {
                 Some(mut link) => hand_over(&mut link, &launch).await?,
                 None => return Err(nobody()),
             };
-            if let Some(launched) = accepted(channel, request).await? {
-                return Ok(launched);
+            accepted(channel, request).await?
+        } else {
+            let mut keepers = Keepers::of(session.runtime().birth()?, session.dir()?.dir());
+            loop {
+                let mut keeper = keepers.connect().await?;
+                if let Some(launched) = keepers.within(offer(&mut keeper, &launch)).await? {
+                    break Some(launched);
+                }
             }
+        };
+        if let Some(launched) = launched
+            && let Some(begun) = begun(session, launched, request.id).await?
+        {
+            return Ok(begun);
         }
-        return Err(nobody());
     }
-    let mut keepers = Keepers::of(birth, session.dir()?.dir());
-    loop {
-        let mut keeper = keepers.connect().await?;
-        if let Some(launched) = keepers.within(offer(&mut keeper, &launch)).await? {
-            return Ok(launched);
+    Err(nobody())
+}
+
+/// Waits for what the supervisor says after its yes; none if it died before it started anything, which its keeper
+/// knows.
+async fn begun(session: &Session, mut launched: Launched, id: CommandId) -> Result<Option<Launched>> {
+    if launched.joined.is_some() {
+        return Ok(Some(launched));
+    }
+    launched.first = launched.channel.next().await?;
+    if launched.first.is_none()
+        && let Some(FromKeeper::Fate { never_begun: true, .. }) = fate(session, launched.keeper.as_mut(), id).await?
+    {
+        return Ok(None);
+    }
+    Ok(Some(launched))
+}
+
+/// What the keeper of a command says became of it: the one behind this connection, else that of the session. None from
+/// one that is gone or silent; a later one is asked by whoever needs to know.
+pub(crate) async fn fate(session: &Session, keeper: Option<&mut Link>, id: CommandId) -> Result<Option<FromKeeper>> {
+    let question = ToKeeper::Fate { id };
+    let answer = match keeper {
+        Some(keeper) => {
+            let answer = async {
+                keeper.send(&question).await?;
+                keeper.message::<FromKeeper>().await
+            };
+            tokio::time::timeout(ANSWER_BOUND, answer).await.unwrap_or(Ok(None))
         }
+        None => match session.dir_if_any()? {
+            Some(dir) => keeper::ask(dir.dir(), &question, ANSWER_BOUND).await,
+            None => Ok(None),
+        },
+    };
+    match answer {
+        // One that could not be asked may know.
+        Err(error) if error.is_unknown() => Err(error),
+        Err(_) => Ok(None),
+        Ok(answer) => Ok(answer),
     }
 }
 
@@ -96,7 +147,7 @@ async fn accepted(mut channel: Link, request: &Request) -> Result<Option<Launche
     channel.send(&ToSupervisor::Start { request: Box::new(request.clone()) }).await?;
     match channel.message::<FromSupervisor>().await? {
         Some(FromSupervisor::Accepted { joined, generation, .. }) => {
-            Ok(Some(Launched { channel, keeper: None, joined, generation }))
+            Ok(Some(Launched { channel, first: None, keeper: None, joined, generation }))
         }
         Some(FromSupervisor::Refused { refusal, reason, running }) => Err(refused(refusal, reason, running)),
         Some(other) => Err(Error::Protocol(format!("the supervisor answered a start with {other:?}"))),

@@ -10,6 +10,7 @@ use outlast_host::store::ledger as stored;
 use crate::command::Command;
 use crate::deliver::{check_consumer, is_due};
 use crate::error::{Error, Result};
+use crate::hide;
 use crate::ledger;
 use crate::session::Session;
 use crate::snapshot::Snapshot;
@@ -115,10 +116,13 @@ impl Session {
     fn receipts_of(&self, consumer: &str, snapshot: &Snapshot) -> Result<Receipts> {
         let dir = self.dir()?;
         let consumed = !is_due(snapshot) || stored::read(dir.dir())?.has_receipts(consumer, snapshot.id);
-        let changes = match dir.command(snapshot.id)? {
+        let mut changes = match dir.command(snapshot.id)? {
             Some(command) if !consumed => command.receipts()?,
             Some(_) | None => Vec::new(),
         };
+        if let Some(mut mask) = self.mask(false) {
+            hide::paths(&mut changes, &mut mask);
+        }
         Ok(Receipts { id: snapshot.id, root: PathBuf::from(snapshot.cwd.to_os()), changes })
     }
 }

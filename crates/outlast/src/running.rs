@@ -158,7 +158,7 @@ impl Running {
                 self.over = true;
                 return Ok(Some(last));
             }
-            match self.launched.channel.next().await? {
+            match self.launched.next().await? {
                 Some(frame) => self.hear(frame)?,
                 None => self.vanished().await?,
             }
@@ -183,7 +183,7 @@ impl Running {
                 self.events.clear();
                 return Ok(Some(last));
             }
-            match self.launched.channel.next().await? {
+            match self.launched.next().await? {
                 Some(frame) => self.hear(frame)?,
                 None => self.vanished().await?,
             }
@@ -450,6 +450,7 @@ impl Running {
             let held: Vec<_> = self.held.chunks().map(|(stream, bytes)| (stream, bytes.to_vec())).collect();
             held.into_iter().for_each(|(stream, bytes)| self.pass(stream, bytes));
         }
+        self.session.runtime().inner.texts.look(outlast_host::clock::monotonic());
         self.last = Some(RunEvent::Ended(Box::new(finished)));
         Ok(())
     }

@@ -17,8 +17,10 @@ use crate::config::{Birth, Config};
 use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::link::Link;
+use crate::memory::Texts;
 use crate::places::Places;
 use crate::redaction::Redaction;
+use crate::temporary::{Removal, Temporary};
 use crate::text_policy::TextRule;
 
 /// The runtime of one state directory. Cheap to clone; every clone is the same runtime.
@@ -41,6 +43,10 @@ pub(crate) struct RuntimeInner {
     ids: Mutex<IdSource>,
     /// Who hears of what happens.
     pub(crate) hub: Hub,
+    /// What ended tasks have in memory.
+    pub(crate) texts: Texts,
+    /// Dropped with the last handle, where the state directory is a temporary one.
+    _removal: Option<Removal>,
 }
 
 /// What the handles of one session share.
@@ -81,7 +87,21 @@ impl Runtime {
         } else {
             Err(not_absolute(&config))
         };
-        Ok(Runtime::of(config, state))
+        Ok(Runtime::of(config, state, None))
+    }
+
+    /// Makes a state directory for this runtime alone, which is removed with everything of it, also what lies beside
+    /// transcripts, when the last handle of the runtime is gone, and of its sessions and tasks: never under a task that
+    /// still unwinds, and not before every keeper has left, which stays as long as a command does. That happens on a
+    /// thread; [`Temporary::removed`] waits for it, and who ends the process before that leaves the directory behind.
+    /// Refused where there is something of that name, or where it cannot be made.
+    pub fn open_temporary(config: Config) -> Result<(Runtime, Temporary)> {
+        if !config.state_dir.is_absolute() {
+            return Err(not_absolute(&config));
+        }
+        let state = State::create(&config.state_dir)?;
+        let (removal, temporary) = Removal::of(state.clone());
+        Ok((Runtime::of(config, Ok(state), Some(removal)), temporary))
     }
 
     /// Opens the state directory if it is there, and makes nothing: for whoever only looks.
@@ -90,10 +110,10 @@ impl Runtime {
             return Err(not_absolute(&config));
         }
         let Some(state) = State::find(&config.state_dir)? else { return Ok(None) };
-        Ok(Some(Runtime::of(config, Ok(state))))
+        Ok(Some(Runtime::of(config, Ok(state), None)))
     }
 
-    fn of(config: Config, state: Result<State>) -> Runtime {
+    fn of(config: Config, state: Result<State>, removal: Option<Removal>) -> Runtime {
         let written = state.as_ref().map(|state| state.sessions().check_writable());
         let unwritable = written.ok().and_then(Result::err).map(Error::from);
         let redaction = Arc::new(Redaction::of(&config.policy));
@@ -106,6 +126,8 @@ impl Runtime {
             sessions: Mutex::default(),
             ids: Mutex::new(IdSource::default()),
             hub: Hub::new(redaction),
+            texts: Texts::default(),
+            _removal: removal,
         };
         Runtime { inner: Arc::new(inner) }
     }

@@ -7,6 +7,7 @@ use outlast_core::joining::JoinKey;
 use outlast_core::names::{NameField, check_name};
 use outlast_core::record::PROCESS;
 use outlast_core::wire::Joining;
+use outlast_host::clock;
 
 use crate::error::{Error, Result};
 use crate::event::{Demotion, RunEvent};
@@ -155,6 +156,7 @@ impl Session {
 
     async fn submit(&self, mut request: RunRequest, background: bool) -> Result<Running> {
         let remarks = self.admit(&mut request, background)?;
+        self.runtime().inner.texts.look(clock::monotonic());
         let id = self.runtime().new_command_id()?;
         let (joins, quiet_after) = (request.join, request.quiet_after);
         let request = request.for_supervisor(self, id, background)?;

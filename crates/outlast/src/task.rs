@@ -8,7 +8,8 @@ mod shared;
 mod door;
 mod attend;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 
 use outlast_core::ending::End;
 use outlast_core::id::{Alias, CommandId};
@@ -86,6 +87,7 @@ impl Session {
             )));
         };
         self.ensure_open().await?;
+        self.runtime().inner.texts.look(clock::monotonic());
         let id = self.runtime().new_command_id()?;
         if let Some(fault) = request.fault() {
             return Ok(self.refused(&request, id, fault));
@@ -147,14 +149,15 @@ impl Session {
             dir: None,
             started_at_ms: clock::unix_ms(),
             started: clock::monotonic(),
-            sink: Arc::new(Sink::new(log, redactor)),
+            sink: Arc::new(Sink::new(log, redactor.clone())),
+            redactor,
             receipts: Mutex::new(Some(Default::default())),
             inbox: Mutex::new(request.input.clone()),
             kept: watch::Sender::new(false),
             asks,
             errors: Mutex::new(errors),
+            waiting: AtomicUsize::new(0),
             project: request.project.clone(),
-            text: OnceLock::new(),
             request: stored,
         };
         let records = unpublished.and_then(|new| {
@@ -239,7 +242,8 @@ impl Task {
     }
 
     /// Everything about it now, with the end of its output. Where no records could be made this process is the only one
-    /// that knows.
+    /// that knows, and its text goes from memory some time after its end: five minutes later, or when more than 64 ended
+    /// tasks or 16 MiB are there, oldest first. `pruned_at_ms` says so then.
     pub async fn snapshot(&self) -> Result<Snapshot> {
         match self.command() {
             Some(command) => command.snapshot().await,
@@ -247,8 +251,10 @@ impl Task {
         }
     }
 
-    /// Waits until nothing of it is left, and says how it ended. Cancel-safe.
+    /// Waits until nothing of it is left, and says how it ended. As long as this waits, nothing of its text goes from
+    /// memory. Cancel-safe.
     pub async fn ended(&self) -> Result<Snapshot> {
+        let _waiting = self.core.wait();
         let mut state = self.core.sink.state().subscribe();
         // The task itself keeps the sender.
         let _ = state.wait_for(|state| state.over).await;
@@ -259,6 +265,7 @@ impl Task {
     /// Dropping the future does not take the stop back.
     pub async fn stop(&self, options: StopOptions) -> Result<StopOutcome> {
         check_consumer(&options.by)?;
+        let _waiting = self.core.wait();
         let report = self.core.stop(options.by, options.grace).await;
         Ok(StopOutcome {
             snapshot: self.snapshot().await?,
@@ -276,7 +283,8 @@ impl Task {
         self.core.input(bytes, close).map_or(Ok(()), |why| Err(Error::Refused(format!("not delivered: {why}"))))
     }
 
-    /// Bytes of its output that are held in memory now: at most 64 KiB, and none once it has ended and its log is whole.
+    /// Bytes of its output that are held in memory now: at most 64 KiB, and none once it has ended and its log is whole, or
+    /// once its text was pruned.
     pub fn held(&self) -> usize {
         self.core.sink.held()
     }
@@ -285,12 +293,13 @@ impl Task {
         let state = self.core.state();
         let exit = state.exit.as_deref().cloned().unwrap_or_else(|| self.core.draft());
         let mut snapshot = Snapshot::of_exit(exit, state.output, None)?;
-        if let Some(text) = self.core.text.get() {
+        if let Some(text) = &state.text {
             snapshot = snapshot.with_text(text);
         }
         let tail = self.core.sink.tail();
         let from = state.output.bytes.saturating_sub(tail.len() as u64);
         snapshot.output.show(tail, from);
+        snapshot.pruned_at_ms = state.pruned_at_ms;
         snapshot.changes = state.changes;
         if state.phase != Phase::Ended {
             snapshot.phase = state.phase;

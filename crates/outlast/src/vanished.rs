@@ -7,10 +7,11 @@ use outlast_core::ending::End;
 use outlast_core::lifecycle::end_without_supervisor;
 use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::Request;
-use outlast_core::wire::{FromKeeper, ToKeeper};
+use outlast_core::wire::FromKeeper;
 
 use crate::error::Result;
-use crate::keeper::{self, ANSWER_BOUND};
+use crate::keeper::ANSWER_BOUND;
+use crate::launch;
 use crate::link::Link;
 use crate::ready;
 use crate::request::millis;
@@ -68,27 +69,10 @@ impl Vanished<'_> {
     }
 
     async fn ask_keeper(&mut self) -> Result<Option<ExitRecord>> {
-        let question = ToKeeper::Fate { id: self.request.id };
-        let answer = match &mut self.keeper {
-            Some(keeper) => {
-                let answer = async {
-                    keeper.send(&question).await?;
-                    keeper.message::<FromKeeper>().await
-                };
-                let Ok(answer) = tokio::time::timeout(ANSWER_BOUND, answer).await else { return Ok(None) };
-                answer
-            }
-            None => match self.session.dir_if_any()? {
-                Some(dir) => keeper::ask(dir.dir(), &question, ANSWER_BOUND).await,
-                None => return Ok(None),
-            },
-        };
-        // A keeper that is gone or silent is no source; the next one is asked. One that could not be asked may
-        // know.
-        match answer {
-            Ok(Some(FromKeeper::Fate { exit, .. })) => Ok(exit.map(|exit| *exit)),
-            Err(error) if error.is_unknown() => Err(error),
-            Ok(_) | Err(_) => Ok(None),
+        let fate = launch::fate(self.session, self.keeper.as_deref_mut(), self.request.id).await?;
+        match fate {
+            Some(FromKeeper::Fate { exit, .. }) => Ok(exit.map(|exit| *exit)),
+            Some(_) | None => Ok(None),
         }
     }
 

@@ -7,7 +7,7 @@ mod closing;
 mod doors;
 mod vacant;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -79,6 +79,8 @@ pub struct Keeper {
     /// How many commands of a key were started.
     generations: BTreeMap<JoinKey, u32>,
     finished: BTreeMap<CommandId, Option<ExitRecord>>,
+    /// Commands whose supervisors died before they started anything.
+    never_begun: BTreeSet<CommandId>,
     strays_left: bool,
     closing: Option<Closing>,
     closed: bool,
@@ -126,6 +128,7 @@ impl Keeper {
             not_joined: VecDeque::new(),
             generations: BTreeMap::new(),
             finished: BTreeMap::new(),
+            never_begun: BTreeSet::new(),
             strays_left: orphans == Some(true),
             closing: None,
             closed,

@@ -27,6 +27,7 @@ use outlast_host::inherit;
 use outlast_host::store::moving;
 use outlast_host::store::records::Records;
 use outlast_host::sys::{reap, signals};
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
 use crate::capture::Capture;
@@ -159,6 +160,16 @@ impl Post {
             self.lose_keeper::<()>();
         }
         self.settle_link();
+    }
+
+    /// Tells the keeper something that it must have whole before this goes on; a keeper that is gone needs it no more.
+    fn tell_keeper_whole(&mut self, what: &ToOwnKeeper) {
+        self.tell_keeper(what, None);
+        while let Some(link) = self.link.as_ref().filter(|link| link.want_write()) {
+            // What interrupts it is looked at in the next round.
+            let _ = rustix::event::poll(&mut [PollFd::new(link, PollFlags::OUT)], None);
+            self.settle_link();
+        }
     }
 
     /// Sends what waits for the keeper, and watches for room while something still waits: a long command line

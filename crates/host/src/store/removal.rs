@@ -1,4 +1,5 @@
-//! Removes sessions with all of their files, so that a death in between leaves nothing that can be taken for one.
+//! Removes sessions with all of their files, so that a death in between leaves nothing that can be taken for one; and whole
+//! state directories.
 
 use outlast_core::id::SessionId;
 
@@ -6,7 +7,7 @@ use super::session::SessionDir;
 use super::state::State;
 use super::{anchors, contexts, name, understood};
 use crate::crash;
-use crate::dir::Result;
+use crate::dir::{FileError, Result};
 use crate::lock::Lock;
 
 /// A session that nobody else can use: no keeper, no owner and no supervisor lives, and none can come as long as this
@@ -63,6 +64,41 @@ impl Vacated {
         }
         Ok(())
     }
+}
+
+/// Removes a state directory with everything of it, also what lies beside transcripts. Waits, however long that is, until
+/// no session has an owner or a keeper. Refused, and nothing is removed, where a command lives whose keeper was killed, or
+/// where the path of the directory leads elsewhere by now.
+pub fn remove_all(state: &State) -> Result<()> {
+    let mut vacated: Vec<Vacated> = Vec::new();
+    loop {
+        let held = vacated.len();
+        for id in state.list()? {
+            if vacated.iter().all(|one| one.session.id() != id)
+                && let Some(session) = state.session(id)?
+            {
+                vacated.push(wait_for(session)?);
+            }
+        }
+        // Somebody else may have made one while this waited.
+        if vacated.len() == held {
+            break;
+        }
+    }
+    if !state.root().is_in_place() {
+        let why = "its path leads to another directory, or to none";
+        return Err(FileError::refused("remove", state.path(), why));
+    }
+    let _lock = Lock::acquire(state.root(), name::RETAIN_LOCK)?;
+    vacated.into_iter().try_for_each(|one| one.remove(state))?;
+    state.root().remove_whole()
+}
+
+fn wait_for(session: SessionDir) -> Result<Vacated> {
+    let (owner, keeper) = (session.owner_lock()?, session.keeper_lock()?);
+    let path = session.path().to_owned();
+    let why = "a command in it lives, and no keeper is left to end it (`outlast ps -a`)";
+    Vacated::with(session, keeper, Some(owner))?.ok_or_else(|| FileError::refused("remove", path, why))
 }
 
 fn hidden(id: SessionId) -> String {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use outlast_core::id::SessionId;
 use outlast_core::record::SessionRecord;
+use rustix::fs::Mode;
 
 use super::ids;
 use super::name;
@@ -27,6 +28,12 @@ impl State {
         let root = Dir::open_state_root(path)?;
         let sessions = root.create_sub(name::SESSIONS)?;
         Ok(State { root, sessions })
+    }
+
+    /// Makes a state directory where nothing of that name is yet, in a directory that is there.
+    pub fn create(path: &Path) -> Result<State> {
+        rustix::fs::mkdir(path, Mode::RWXU).map_err(|errno| FileError::os("make", path, errno))?;
+        State::open(path)
     }
 
     /// Opens the state directory if it is there, and makes nothing.

@@ -90,6 +90,35 @@ fn m13_records_of_version_1_load_and_are_written_back_the_same() {
     assert_eq!(aliases::resolve(session.dir(), Alias(3)).unwrap(), Some(command.id()));
 }
 
+/// Covers: K6
+#[test]
+fn k6_a_state_directory_goes_as_a_whole_and_stays_whole_under_a_command() {
+    let temp = TempDir::new();
+    let path = temp.path().join("temporary");
+    let state = State::create(&path).unwrap();
+    State::create(&path).expect_err("it is there");
+    let empty = SessionRecord { id: "ses_0190a0b0c0d07000800000000000000b".parse().unwrap(), ..session_record() };
+    state.create_session(&empty).unwrap();
+    let session = state.create_session(&session_record()).unwrap();
+    let command = session.new_command(exit_record().id).unwrap().publish().unwrap();
+    let lease = command.try_lease_unsigned().unwrap().expect("it is free");
+    let refused = removal::remove_all(&state).unwrap_err().to_string();
+    assert!(refused.contains(session.path().to_str().unwrap()) && refused.contains("no keeper is left"), "{refused}");
+    assert_eq!(state.list().unwrap().len(), 2, "a refusal removes nothing");
+    drop(lease);
+
+    std::fs::rename(&path, temp.path().join("aside")).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let refused = removal::remove_all(&state).unwrap_err().to_string();
+    assert!(refused.contains("leads to another directory"), "{refused}");
+    assert!(path.exists() && state.list().unwrap().len() == 2, "a refusal removes nothing");
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::rename(temp.path().join("aside"), &path).unwrap();
+
+    removal::remove_all(&state).unwrap();
+    assert!(!path.exists());
+}
+
 fn edit(dir: &Dir, name: &str, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut value: Value = serde_json::from_slice(&dir.read(name, 1 << 20).unwrap()).unwrap();
     change(&mut value);

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outlast_core::ending::{Clock, End, Fact};
@@ -183,12 +183,9 @@ impl Attendant {
         let core = Arc::clone(&self.core);
         let rule = &core.session.runtime().inner.text_rule;
         let ruled = if text.is_empty() { None } else { rule.look(core.project.as_deref(), &text) };
-        let result = match ruled {
-            Some(ruled) => {
-                rule.keep(ruled, |ruled| self.keep_text(ruled));
-                None
-            }
-            None => core.sink.close(text, false).map(|text| bounded(text, &core.session)),
+        let (result, kept) = match ruled {
+            Some(ruled) => (None, rule.keep(ruled, |ruled| self.keep_text(ruled))),
+            None => (core.sink.close(text, false).map(|text| bounded(text, &core.session)), None),
         };
         let mut exit = self.final_record(end);
         exit.result = result;
@@ -208,13 +205,14 @@ impl Attendant {
         let told = Arc::clone(&exit);
         self.core.sink.state().send_modify(move |state| {
             (state.phase, state.stopping_by, state.exit) = (Phase::Ended, None, Some(told));
-            state.changes = changes;
+            (state.changes, state.text) = (changes, kept);
         });
         self.core.session.hub().ended(&exit);
     }
 
-    /// Keeps what the text policy has let through of the final text, which is no output then.
-    fn keep_text(&self, ruled: Ruled) {
+    /// Keeps what the text policy has let through of the final text, which is no output then: in its record, or where it has
+    /// none it is given back.
+    fn keep_text(&self, ruled: Ruled) -> Option<Arc<TextRecord>> {
         let core = &self.core;
         let text = core.sink.close(ruled.text.unwrap_or_default(), true).map(|text| bounded(text, &core.session));
         let record = TextRecord {
@@ -224,19 +222,17 @@ impl Attendant {
             text,
             notice: ruled.notice,
         };
-        if let Some(dir) = &core.dir {
-            if let Err(error) = dir.write_text(&record) {
-                core.hold_against(format!("its final text could not be kept: {error}"));
-            }
-            let command = Command { session: core.session.clone(), id: core.request.id };
-            if let Some(why) = ruled.why
-                && let Err(error) = core.session.trace_text(&command, why)
-            {
-                core.hold_against(format!("the trace has no line of its final text: {error}"));
-            }
+        let Some(dir) = &core.dir else { return Some(Arc::new(record)) };
+        if let Err(error) = dir.write_text(&record) {
+            core.hold_against(format!("its final text could not be kept: {error}"));
         }
-        // It ends once.
-        let _ = core.text.set(record);
+        let command = Command { session: core.session.clone(), id: core.request.id };
+        if let Some(why) = ruled.why
+            && let Err(error) = core.session.trace_text(&command, why)
+        {
+            core.hold_against(format!("the trace has no line of its final text: {error}"));
+        }
+        None
     }
 
     fn final_record(&self, end: End) -> ExitRecord {
@@ -272,6 +268,10 @@ impl Attendant {
             door.abort();
         }
         self.place = None;
+        let texts = &self.core.session.runtime().inner.texts;
+        let core: Weak<Shared> = Arc::downgrade(&self.core);
+        texts.add(core, clock::monotonic());
+        texts.look(clock::monotonic());
         self.core.sink.state().send_modify(|state| (state.output, state.over) = (output, true));
     }
 

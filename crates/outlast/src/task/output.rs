@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast_core::policy::redact::{Counts, Edges, Redactor, Stream as Chunks, add_up};
 use outlast_core::receipt::Change;
-use outlast_core::record::{ExitRecord, OutputState, Phase};
+use outlast_core::record::{ExitRecord, OutputState, Phase, TextRecord};
 use outlast_core::text::TEXT_BYTES;
 use outlast_host::clock;
 use outlast_host::store::log::LogWriter;
@@ -27,8 +27,12 @@ pub(super) struct State {
     pub(super) exit: Option<Arc<ExitRecord>>,
     /// What it said it has changed, where that is in no records; known with the end.
     pub(super) changes: Vec<Change>,
+    /// The final text as it was kept under a text policy, where that is in no records; known with the end.
+    pub(super) text: Option<Arc<TextRecord>>,
     /// Nothing more comes: the log is closed and its records are complete.
     pub(super) over: bool,
+    /// When its text went from memory, Unix time in milliseconds.
+    pub(super) pruned_at_ms: Option<u64>,
 }
 
 /// Where the output of one task goes.
@@ -68,7 +72,9 @@ impl Sink {
             signals: 0,
             exit: None,
             changes: Vec::new(),
+            text: None,
             over: false,
+            pruned_at_ms: None,
         };
         Sink { inner: Mutex::new(inner), state: watch::Sender::new(state) }
     }
@@ -146,6 +152,11 @@ impl Sink {
     /// Bytes held in memory now.
     pub(super) fn held(&self) -> usize {
         self.inner().held.len()
+    }
+
+    /// Lets go of them.
+    pub(super) fn forget(&self) {
+        self.inner().held = Vec::new();
     }
 
     /// What is wrong with the log.

@@ -1,13 +1,15 @@
 //! What everybody knows of one task while this process lives: its records, its state, and where to ask.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outlast_core::id::Alias;
 use outlast_core::lifecycle::{Cause, KILL_BOUND};
+use outlast_core::policy::redact::Redactor;
 use outlast_core::receipt::{Change, Published, written};
-use outlast_core::record::{ExitRecord, Phase, ProcessMark, TextRecord};
+use outlast_core::record::{ExitRecord, Phase, ProcessMark};
 use outlast_core::request::{OsText, Request};
 use outlast_core::wire::{LiveStatus, StopReport};
 use outlast_host::clock;
@@ -17,6 +19,7 @@ use tokio::sync::{mpsc, watch};
 use super::output::{Sink, State};
 use super::request::TaskInput;
 use crate::error::Result;
+use crate::memory::Ended;
 use crate::request::millis;
 use crate::session::Session;
 
@@ -53,12 +56,55 @@ pub(super) struct Shared {
     pub(super) kept: watch::Sender<bool>,
     pub(super) asks: mpsc::UnboundedSender<Ask>,
     pub(super) errors: Mutex<Vec<String>>,
+    /// How many wait for its end in this process.
+    pub(super) waiting: AtomicUsize,
     pub(super) project: Option<String>,
-    /// The final text, where it was kept under a text policy.
-    pub(super) text: OnceLock<TextRecord>,
+    /// Masks secrets in what is stored, where that is asked for.
+    pub(super) redactor: Option<Redactor>,
+}
+
+/// Somebody who waits for the end of a task, and for its text.
+pub(super) struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Ended for Shared {
+    fn text_bytes(&self) -> usize {
+        let state = self.state();
+        let said = state.exit.as_deref().map_or([None, None], |exit| [exit.result.as_ref(), exit.tail.as_ref()]);
+        let kept = state.text.as_deref().and_then(|record| record.text.as_ref());
+        self.sink.held() + said.into_iter().chain([kept]).flatten().map(String::len).sum::<usize>()
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
+    }
+
+    fn forget_text(&self) {
+        self.sink.forget();
+        self.sink.state().send_modify(|state| {
+            state.pruned_at_ms = Some(clock::unix_ms());
+            if let Some(exit) = &mut state.exit {
+                let exit = Arc::make_mut(exit);
+                (exit.result, exit.tail) = (None, None);
+            }
+            // One that was withheld has no text, and stays withheld.
+            state.text.take_if(|record| record.text.is_some());
+        });
+    }
 }
 
 impl Shared {
+    /// Keeps its text in memory as long as the answer is held.
+    pub(super) fn wait(&self) -> Waiting<'_> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        Waiting(&self.waiting)
+    }
+
     /// How it stands now.
     pub(super) fn state(&self) -> State {
         self.sink.state().borrow().clone()
@@ -164,6 +210,10 @@ impl Shared {
         if paths.is_empty() {
             return None;
         }
+        let paths = match &self.redactor {
+            Some(redactor) => paths.iter().map(|path| redactor.word(path)).collect(),
+            None => paths,
+        };
         let dir = self.dir.as_ref();
         let store = dir.map(|dir| |line: &_| dir.append_receipt(line).map_err(|error| error.to_string()));
         published.take(id, paths, store).err()

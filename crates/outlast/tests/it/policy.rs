@@ -38,6 +38,7 @@ fn r5_whatever_is_shown_of_a_task_is_masked() {
             let observer = observer.expect("an observer");
             let request = TaskRequest { label: Some(TOKEN.to_owned()), ..TaskRequest::new(["look", TOKEN]) };
             let task = session.spawn_task(request, |work| async move {
+                work.receipts.publish([format!("/tmp/{TOKEN}")]).map_err(|error| error.to_string())?;
                 work.output.write(format!("it is {TOKEN}\n")).map_err(|error| error.to_string())?;
                 Err(format!("not with {TOKEN}"))
             });
@@ -56,12 +57,14 @@ fn r5_whatever_is_shown_of_a_task_is_masked() {
             for listed in session.list(true).await.expect("a list") {
                 seen.push(format!("{:?} {:?} {:?}", listed.command, listed.label, listed.result));
             }
+            let id = task.id();
+            seen.push(format!("{:?}", session.lease_receipts("model", id).await.expect("receipts")));
             seen.push(format!("{:?}", session.trace().await.expect("a trace")));
             seen.push(format!("{:?}", session.end("human", SOON, false).await.expect("an end")));
             drop(observer);
             let shown: Vec<bool> = seen.iter().map(|text| text.contains(TOKEN)).collect();
             let expected =
-                if redact { shown.iter().all(|shown| !shown) } else { shown[..7].iter().all(|shown| *shown) };
+                if redact { shown.iter().all(|shown| !shown) } else { shown[..9].iter().all(|shown| *shown) };
             assert!(expected, "redact {redact}: {shown:?} {seen:#?}");
         }
     });
@@ -120,6 +123,7 @@ fn r5_at_rest_a_task_leaves_no_secret_where_that_is_the_policy() {
             let session = session(&world, policy).await;
             let request = TaskRequest { label: Some(TOKEN.to_owned()), ..TaskRequest::new(["look", TOKEN]) };
             let task = session.spawn_task(request, |work| async move {
+                work.receipts.publish([format!("/tmp/{TOKEN}")]).map_err(|error| error.to_string())?;
                 let (one, two) = TOKEN.split_at(20);
                 for part in ["it is ", one, two, " correct-", "horse"] {
                     work.output.write(part).map_err(|error| error.to_string())?;
@@ -132,7 +136,7 @@ fn r5_at_rest_a_task_leaves_no_secret_where_that_is_the_policy() {
             let dir = world.state_dir.join("sessions").join(session.id().to_string());
             let mut all = std::fs::read_to_string(dir.join("trace.jsonl")).expect("the trace");
             assert_eq!(all.contains("redacted"), !kept, "{all}");
-            for name in ["request.json", "output.log", "exit.json"] {
+            for name in ["request.json", "output.log", "exit.json", "receipts.jsonl"] {
                 let path = dir.join("work").join(task.id().to_string()).join(name);
                 all += &std::fs::read_to_string(path).expect("a record");
             }

@@ -11,25 +11,25 @@ use outlast::core::ending::End;
 use outlast::core::id::CommandId;
 use outlast::core::retention::Limits;
 use outlast::{
-    Claim, Command, CompletionGuard, Error, ErrorKind, Outcome, RunEvent, RunRequest, Running, Runtime, Session,
-    StopOptions, Told, Via, WaitOptions,
+    Change, Claim, Command, CompletionGuard, Consumed, Error, ErrorKind, Outcome, ReceiptLease, RunEvent, RunRequest,
+    Running, Runtime, Session, StopOptions, Told, TurnKind, Via, WaitOptions,
 };
 
-use crate::world::{World, adopted, config, finished, in_world, soon};
-use model::{Consumer, Expected, Model};
+use crate::world::{World, adopted, config, executable, finished, in_world, soon};
+use model::{Consumer, Expected, Model, Receipt};
 
 const CONSUMERS: [Consumer; 3] = ["model", "human", "reviewer"];
 const GATES: u64 = 3;
 const STEPS: u64 = 150;
 const SOON: Duration = Duration::from_secs(30);
 
-/// Covers: G1, G2, H2, H4, H7, I4, E9
+/// Covers: G1, H2, H4, H7, I4, E9, N2, N3, N4, N5
 #[test]
 fn g1_a_random_walk_agrees_with_the_model() {
     walk("walk-1", seed().wrapping_add(1));
 }
 
-/// Covers: G1, H2, H4, H7, I4, M7
+/// Covers: G1, H2, H4, H7, I4, M7, N3, N4
 #[test]
 fn g1_a_second_random_walk_agrees_with_the_model() {
     walk("walk-2", seed().wrapping_add(2));
@@ -121,7 +121,7 @@ impl Walk {
     async fn step(&mut self) {
         let consumer = *self.dice.one(&CONSUMERS).expect("consumers");
         let gate = self.dice.below(GATES);
-        match self.dice.below(30) {
+        match self.dice.below(36) {
             0..=5 => self.start(gate, consumer).await,
             6 => self.short(consumer).await,
             7..=9 => self.join(gate, consumer).await,
@@ -136,12 +136,17 @@ impl Walk {
             25 => self.wait(consumer).await,
             26..=27 => self.retain().await,
             28 => self.replace().await,
-            _ => self.background(consumer).await,
+            29..=30 => self.background(consumer).await,
+            31..=33 => self.consume(consumer).await,
+            _ => self.turn(consumer).await,
         }
         for consumer in CONSUMERS {
             let pending = self.session.pending(consumer).await.expect("what is pending");
             let pending: Vec<CommandId> = pending.iter().map(|one| one.snapshot.id).collect();
             assert_eq!(pending, self.model.pending(consumer), "what {consumer} was not told");
+            let changed = self.session.pending_receipts(consumer).await.expect("what was changed");
+            let changed: Vec<CommandId> = changed.iter().map(|one| one.id).collect();
+            assert_eq!(changed, self.model.unconsumed(consumer), "what {consumer} does not know to be changed");
         }
     }
 
@@ -175,7 +180,7 @@ impl Walk {
         match behind {
             Some(behind) => assert_eq!(id, behind, "it joined another one"),
             None => {
-                self.model.began(id, Some(gate), consumer);
+                self.model.began(id, Some(gate), consumer, false);
                 self.started += 1;
             }
         }
@@ -191,12 +196,16 @@ impl Walk {
     }
 
     async fn background(&mut self, consumer: Consumer) {
-        let request = RunRequest { consumer: consumer.to_owned(), ..self.world.shell("echo there; exit 8") };
+        let changes = self.dice.below(2) == 0;
+        let receipt = format!("echo there; {} receipt a b; exit 8", executable().display());
+        let line = if changes { &receipt } else { "echo there; exit 8" };
+        let mut request = RunRequest { consumer: consumer.to_owned(), ..self.world.shell(line) };
+        request.env.push(("OUTLAST_STATE_DIR".into(), self.world.state_dir.clone().into()));
         let outcome = self.session.start(request).await.expect("a start");
         let Outcome::Demoted(demotion) = outcome else { panic!("a background start came back with an end") };
         let id = *demotion.command.id();
-        self.note(format!("{consumer} starts {id}, which ends by itself"));
-        self.model.began(id, None, consumer);
+        self.note(format!("{consumer} starts {id}, which ends by itself, changes {changes}"));
+        self.model.began(id, None, consumer, changes);
         self.ends(id).await;
     }
 
@@ -341,6 +350,52 @@ impl Walk {
         let told = report.commands[0].told.as_ref().map_or(Expected::NotDue, said);
         self.note(format!("{consumer} waits for {id}: {told:?}"));
         assert_eq!(told, self.model.told(consumer, id));
+    }
+
+    /// Looks at what a command changed, by chance consumes it.
+    async fn consume(&mut self, consumer: Consumer) {
+        let Some(id) = self.any() else { return };
+        let known = self.model.unconsumed(consumer).contains(&id);
+        let ended = self.model.commands[&id].ended;
+        match self.session.lease_receipts(consumer, &id).await.expect("a look") {
+            ReceiptLease::NotReady => assert!(!ended, "{id} has ended"),
+            ReceiptLease::Ready(receipts) => {
+                assert!(ended, "{id} has not ended");
+                let paths = ["a", "b"].map(|name| self.world.work_dir.join(name).into_os_string().into());
+                let expected = if known { vec![Change::Write { paths: paths.to_vec() }] } else { Vec::new() };
+                assert_eq!(receipts.changes, expected);
+            }
+        }
+        if self.dice.below(2) == 0 {
+            let consumed = match self.session.commit_receipts(consumer, &id).await.expect("a commit") {
+                Consumed::Now => Receipt::Now,
+                Consumed::Before => Receipt::Before,
+                Consumed::Nothing => Receipt::Nothing,
+                Consumed::NotReady => Receipt::NotReady,
+                Consumed::Unrecorded { reason } => panic!("{reason}"),
+            };
+            self.note(format!("{consumer} consumes what {id} changed: {consumed:?}"));
+            assert_eq!(consumed, self.model.consume(consumer, id));
+        }
+    }
+
+    /// A turn that waits takes notice of what was changed, once; one that only reads takes none.
+    async fn turn(&mut self, consumer: Consumer) {
+        let Some(id) = self.any() else { return };
+        let kind = if self.dice.below(3) == 0 { TurnKind::ReadOnly } else { TurnKind::Acting };
+        let known = self.model.unconsumed(consumer).contains(&id);
+        let turn = self.session.begin_turn(consumer, kind).await.expect("a turn");
+        let look = WaitOptions { timeout: Some(Duration::ZERO), ..WaitOptions::default() };
+        for _ in 0..2 {
+            turn.wait(&[self.command(id).await], look.clone()).await.expect("a wait");
+        }
+        let learned: Vec<CommandId> = turn.receipts().iter().map(|one| one.id).collect();
+        self.note(format!("a turn of {consumer}, {kind:?}, learns {learned:?}"));
+        let expected = if known && kind == TurnKind::Acting { vec![id] } else { Vec::new() };
+        assert_eq!(learned, expected);
+        if kind == TurnKind::Acting {
+            self.model.consume(consumer, id);
+        }
     }
 
     /// Bounds that keep nothing: what goes is exactly what everybody was told.

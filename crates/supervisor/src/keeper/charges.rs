@@ -81,6 +81,11 @@ impl Charge {
         self.assigned && !self.recorded
     }
 
+    /// Whether this command was given to it, or it said that it watches it.
+    pub fn watches(&self, id: CommandId) -> bool {
+        self.assigned && (self.id == Some(id) || self.draft.as_ref().is_some_and(|draft| draft.id == id))
+    }
+
     /// The command that it watches, once it said so.
     pub fn command(&self) -> Option<&ExitRecord> {
         self.draft.as_ref()
@@ -203,10 +208,8 @@ impl Keeper {
 
     /// Passes a channel on to the supervisor of a command; where there is none it is closed, which says so.
     pub(super) fn reach(&mut self, id: CommandId, channel: Option<OwnedFd>) {
-        let watches = |charge: &&mut Charge| {
-            charge.assigned && (charge.id == Some(id) || charge.draft.as_ref().is_some_and(|draft| draft.id == id))
-        };
-        if let (Some(channel), Some(charge)) = (channel, self.charges.values_mut().find(watches)) {
+        let watching = self.charges.values_mut().find(|charge| charge.watches(id));
+        if let (Some(channel), Some(charge)) = (channel, watching) {
             // A supervisor that is dead closes the channel with its socket.
             let _ = charge.link.send_json_with(&FromOwnKeeper::Meet, vec![channel]);
         }
@@ -382,6 +385,10 @@ impl Keeper {
         // A task leaves nothing to end, and nobody but its owner knew how it would have ended.
         if charge.task {
             return;
+        }
+        // One of our own says so before it starts anything.
+        if let (true, true, None, Some(id)) = (charge.own_child, charge.assigned, &charge.draft, charge.id) {
+            self.never_begun.insert(id);
         }
         if let (true, Some(draft)) = (charge.assigned, charge.draft) {
             let fact = draft.leader.as_ref().and_then(|leader| self.fallen.remove(&(leader.pid, leader.start)));

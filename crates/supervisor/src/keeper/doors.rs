@@ -113,7 +113,7 @@ impl Keeper {
             if self.vacant.iter().any(|vacant| vacant.draft.id == id) {
                 continue;
             }
-            let watching = |charge: &&Charge| charge.command().is_some_and(|draft| draft.id == id);
+            let watching = |charge: &&Charge| charge.watches(id);
             let alive = match self.charges.values().find(watching) {
                 // Whoever asks saw its connection close, which is before its parent can reap it.
                 Some(charge) if charge.is_dying() => continue,
@@ -122,10 +122,11 @@ impl Keeper {
             let finished = self.finished.get(&id);
             let known = alive || finished.is_some();
             let exit = finished.cloned().flatten().map(Box::new);
+            let never_begun = !known && self.never_begun.contains(&id);
             if let Some(visitor) = self.visitors.get_mut(&number) {
                 visitor.fate = None;
             }
-            self.say(number, &FromKeeper::Fate { id, known, exit });
+            self.say(number, &FromKeeper::Fate { id, known, never_begun, exit });
         }
     }
 

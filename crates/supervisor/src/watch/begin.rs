@@ -111,7 +111,7 @@ fn start(
         false => None,
     };
     let begun = ExitRecord { started_at_ms: clock::unix_ms(), ..ExitRecord::draft(stored, &program) };
-    post.tell_keeper(&ToOwnKeeper::Begun { draft: Box::new(begun) }, None);
+    post.tell_keeper_whole(&ToOwnKeeper::Begun { draft: Box::new(begun) });
     crash::point("supervisor.begun");
     let mut limits_left = request.limits.clone();
     post.cage = match post.cage.take() {

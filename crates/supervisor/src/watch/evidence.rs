@@ -21,6 +21,10 @@ impl Watch<'_> {
         if id != self.request.id || self.exit.is_some() {
             return Err(format!("{id} has ended"));
         }
+        let paths = match &self.redactor {
+            Some(redactor) => paths.iter().map(|path| redactor.word(path)).collect(),
+            None => paths,
+        };
         let records = self.records.as_ref();
         let store =
             records.map(|records| |line: &_| records.dir.append_receipt(line).map_err(|error| error.to_string()));

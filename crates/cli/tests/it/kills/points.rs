@@ -38,8 +38,7 @@ impl Stage {
 
     fn run(&self, label: &'static str, shape: &'static Shape, options: &[&str]) -> Act {
         let told = self.call(&Act::words(label, shape, options));
-        let never_begun = self.point == "supervisor.accepted" && self.crashed();
-        Act { label, shape, dead: Dead::default(), told, never_begun }
+        Act { label, shape, dead: Dead::default(), told }
     }
 
     fn crashed(&self) -> bool {

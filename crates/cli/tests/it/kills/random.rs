@@ -131,7 +131,7 @@ fn play(order: &[Victim], dice: &mut Dice, scene: &mut Scene) {
 }
 
 fn act(label: &'static str, shape: &'static Shape, told: Output) -> Act {
-    Act { label, shape, dead: Dead::default(), told, never_begun: false }
+    Act { label, shape, dead: Dead::default(), told }
 }
 
 /// Kills one of those who know about the target; those in `spared` watch another command.

@@ -16,8 +16,6 @@ pub struct Act {
     pub dead: Dead,
     /// What the front end printed.
     pub told: Output,
-    /// Nobody can know whether it was started: its supervisor died between its yes and its first word.
-    pub never_begun: bool,
 }
 
 impl Act {
@@ -56,7 +54,7 @@ impl Act {
                 dead.supervisor && matches!(signal.as_str(), "KILL" | "PIPE" | "HUP" | "") && number.is_none()
             }
             ("stopped", "model") => stopped && self.shape.code.is_none() && ["TERM", "KILL"].contains(&signal.as_str()),
-            ("lost", _) => dead.supervisor && dead.keeper || self.never_begun,
+            ("lost", _) => dead.supervisor && dead.keeper,
             _ => false,
         };
         (!holds).then(|| format!("{} ({dead:?}) cannot have ended so: {:#}", self.shape.name, end.at("/end")))

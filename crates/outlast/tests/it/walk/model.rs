@@ -16,6 +16,19 @@ pub struct Known {
     pub pruned: bool,
     told: BTreeSet<Consumer>,
     leased: BTreeSet<Consumer>,
+    /// Whether it says that it changes something.
+    changes: bool,
+    /// Who has consumed what it changed.
+    consumed: BTreeSet<Consumer>,
+}
+
+/// How the consuming of receipts must come out.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Receipt {
+    Now,
+    Before,
+    Nothing,
+    NotReady,
 }
 
 /// How a commit must come out.
@@ -35,9 +48,17 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn began(&mut self, id: CommandId, gate: Option<u64>, starter: Consumer) {
-        let fresh =
-            Known { gate, starter, ended: false, pruned: false, told: BTreeSet::new(), leased: BTreeSet::new() };
+    pub fn began(&mut self, id: CommandId, gate: Option<u64>, starter: Consumer, changes: bool) {
+        let fresh = Known {
+            gate,
+            starter,
+            ended: false,
+            pruned: false,
+            told: BTreeSet::new(),
+            leased: BTreeSet::new(),
+            changes,
+            consumed: BTreeSet::new(),
+        };
         assert!(self.commands.insert(id, fresh).is_none(), "{id} was given twice");
     }
 
@@ -92,6 +113,25 @@ impl Model {
         let fresh = one.told.insert(consumer);
         self.met.insert(consumer);
         if fresh { Expected::Now } else { Expected::Before }
+    }
+
+    /// Whose changes a consumer has not consumed, in order.
+    pub fn unconsumed(&self, consumer: Consumer) -> Vec<CommandId> {
+        self.where_one(|one| one.ended && one.changes && !one.consumed.contains(consumer))
+    }
+
+    /// A consumer consumes what a command changed.
+    pub fn consume(&mut self, consumer: Consumer, id: CommandId) -> Receipt {
+        let one = self.known(id);
+        if !one.ended {
+            return Receipt::NotReady;
+        }
+        if !one.changes {
+            return Receipt::Nothing;
+        }
+        let fresh = one.consumed.insert(consumer);
+        self.met.insert(consumer);
+        if fresh { Receipt::Now } else { Receipt::Before }
     }
 
     /// What retention may take the output of.
