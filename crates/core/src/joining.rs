@@ -189,6 +189,7 @@ mod tests {
             parent_session: None,
             conceal: None,
             notify: Vec::new(),
+            track_changes: None,
         }
     }
 

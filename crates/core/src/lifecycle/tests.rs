@@ -37,6 +37,7 @@ fn request() -> Request {
         parent_session: None,
         conceal: None,
         notify: Vec::new(),
+        track_changes: None,
         umask: None,
         inherited: Vec::new(),
     }
