@@ -188,6 +188,7 @@ mod tests {
             parent_command: None,
             parent_session: None,
             conceal: None,
+            trace_all: false,
         }
     }
 

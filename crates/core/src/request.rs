@@ -305,6 +305,9 @@ pub struct Request {
     /// are left out of its record as the environment is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conceal: Option<Vec<OsText>>,
+    /// Whether an end in the foreground has its line in the trace too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trace_all: bool,
     /// What bounds its life from outside.
     #[serde(default)]
     pub lifetime: Lifetime,
