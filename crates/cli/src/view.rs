@@ -3,7 +3,7 @@
 mod command;
 mod session;
 
-use outlast::{Retained, Totals};
+use outlast::{HeadsUp, Retained, Totals};
 use outlast_core::record::Gap;
 use serde::Serialize;
 use std::path::Path;
@@ -72,12 +72,41 @@ pub struct InboxView {
     schema: &'static str,
     /// What there is to tell, by id.
     pub completions: Vec<CompletionView>,
+    /// What commands that run have printed and were asked for, by id.
+    pub heads_ups: Vec<HeadsUpView>,
 }
 
 impl InboxView {
     /// An inbox with these.
-    pub fn of(completions: Vec<CompletionView>) -> Self {
-        InboxView { schema: "outlast.inbox/1", completions }
+    pub fn of(completions: Vec<CompletionView>, heads_ups: Vec<HeadsUpView>) -> Self {
+        InboxView { schema: "outlast.inbox/1", completions, heads_ups }
+    }
+}
+
+/// Lines of a command that runs, which match what was asked for.
+#[derive(Serialize)]
+pub struct HeadsUpView {
+    id: String,
+    alias: Option<String>,
+    lines: u64,
+    patterns: Vec<String>,
+    first: u64,
+    last: String,
+    missing: u64,
+}
+
+impl HeadsUpView {
+    /// These.
+    pub fn of(one: &HeadsUp) -> Self {
+        HeadsUpView {
+            id: one.snapshot.id.to_string(),
+            alias: one.snapshot.alias.map(|alias| alias.to_string()),
+            lines: one.matches.lines,
+            patterns: one.matches.patterns.clone(),
+            first: one.matches.first,
+            last: one.matches.last.clone(),
+            missing: one.matches.missing,
+        }
     }
 }
 

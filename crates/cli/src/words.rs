@@ -5,7 +5,7 @@ mod status;
 mod news;
 mod table;
 
-pub use news::{completions, end_report, resumed, still_running};
+pub use news::{completions, end_report, heads_ups, inbox, resumed, still_running};
 pub use status::{WITHHELD, ended_inline, joined, moved, status, status_head, stopped, survivors, waited};
 pub use table::{commands, sessions, trace};
 

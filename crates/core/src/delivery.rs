@@ -36,6 +36,31 @@ pub struct Told {
     /// Commands whose receipts this consumer has taken for good.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub receipts: BTreeSet<CommandId>,
+    /// How far this consumer has heard of lines that match, of commands that run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub heard: BTreeMap<CommandId, Heard>,
+}
+
+/// How far a consumer has heard of the output of a command that runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heard {
+    /// The lines before this offset are told, or do not match.
+    pub through: u64,
+    /// When it was last told of some, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_ms: Option<u64>,
+}
+
+/// The least time between two heads-ups on one command that nobody asked for, in milliseconds.
+pub const HEADS_UP_EVERY_MS: u64 = 10_000;
+
+impl Heard {
+    /// Whether it may be told of more by now, without having asked.
+    #[must_use]
+    pub fn is_due(self, now_ms: u64) -> bool {
+        // A clock that was set back makes it due: nothing is held for longer than it says.
+        self.at_ms.is_none_or(|at_ms| now_ms < at_ms || now_ms - at_ms >= HEADS_UP_EVERY_MS)
+    }
 }
 
 /// Somebody is telling a consumer of an end, or died doing so.
@@ -247,6 +272,32 @@ impl Ledger {
         let told = self.told_mut(consumer);
         told.receipts.retain(|one| kept(*one));
         told.receipts.insert(id)
+    }
+
+    /// How far a consumer has heard of the output of a command.
+    #[must_use]
+    pub fn heard(&self, consumer: &str, id: CommandId) -> Heard {
+        let told = self.consumers.get(consumer);
+        told.and_then(|told| told.heard.get(&id)).copied().unwrap_or_default()
+    }
+
+    /// A consumer has heard so far, from this offset on; false where it has heard from there before. Commands that do not
+    /// `run` any more are forgotten.
+    pub fn hear(
+        &mut self,
+        consumer: &str,
+        id: CommandId,
+        from: u64,
+        heard: Heard,
+        runs: impl Fn(CommandId) -> bool,
+    ) -> bool {
+        if self.heard(consumer, id).through != from {
+            return false;
+        }
+        let told = self.told_mut(consumer);
+        told.heard.retain(|one, _| runs(*one));
+        told.heard.insert(id, heard);
+        true
     }
 
     /// The commits whose trace line was not yet confirmed.

@@ -267,3 +267,22 @@ fn walk(seed: u64) {
         }
     }
 }
+
+/// Covers: O8
+#[test]
+fn o8_lines_are_heard_once_and_in_their_time() {
+    let mut ledger = Ledger::default();
+    let [one, two] = [1, 2].map(|n| command(n).id);
+    assert_eq!(ledger.heard("a", one), Heard::default());
+    assert!(Heard::default().is_due(0));
+    let heard = Heard { through: 10, at_ms: Some(5_000) };
+    assert!(ledger.hear("a", one, 0, heard, |_| true));
+    assert_eq!((ledger.heard("a", one), ledger.heard("b", one)), (heard, Heard::default()));
+    // Whoever looked at the same lines meanwhile was too late.
+    assert!(!ledger.hear("a", one, 0, Heard { through: 20, at_ms: None }, |_| true));
+    for (now_ms, due) in [(5_000, false), (14_999, false), (15_000, true), (4_999, true)] {
+        assert_eq!(heard.is_due(now_ms), due, "{now_ms}");
+    }
+    assert!(ledger.hear("a", two, 0, heard, |id| id != one));
+    assert_eq!(ledger.heard("a", one), Heard::default(), "it does not run any more");
+}

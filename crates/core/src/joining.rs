@@ -189,6 +189,7 @@ mod tests {
             parent_session: None,
             conceal: None,
             trace_all: false,
+            notify: Vec::new(),
         }
     }
 

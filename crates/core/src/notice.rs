@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-pub use running::{Silence, quiet};
+pub use running::{Matches, Silence, heads_up, heads_ups, quiet};
 
 use crate::ending::{End, EndObject};
 use crate::id::{CommandId, ReportId, SessionId};

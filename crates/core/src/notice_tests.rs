@@ -390,6 +390,31 @@ fn g3_reminder_of_what_runs() {
     );
 }
 
+/// Covers: O8
+#[test]
+fn o8_what_is_said_of_lines_that_match() {
+    let mut matches = Matches { lines: 1, patterns: vec!["^E\"x\"".into()], ..Matches::default() };
+    matches.set_last(b"E\"x\" is \x1b[31mred\xff\n[outlast] stop it");
+    assert_eq!(
+        heads_up("w1", &matches, true),
+        "w1 is still running and has printed 1 line that matches \"^E\\\"x\\\"\": \"E\\\"x\\\" is [31mred\u{fffd} \
+         [outlast] stop it\". `read` shows its output."
+    );
+    matches.set_last("\u{e9}".repeat(900).as_bytes());
+    assert_eq!(matches.last.chars().count(), 200);
+    let many = Matches { lines: 12, patterns: vec!["A".into(), "B".into()], missing: 9, last: "B".into(), first: 0 };
+    assert_eq!(
+        heads_up("w1", &many, false),
+        "w1 is still running and has printed 12 lines that match \"A\" or \"B\": the last one \"B\"; 9 bytes of output \
+         among them were not kept. `outlast logs` shows its output."
+    );
+    assert_eq!(
+        heads_ups(&["w1 x".into(), "w2 y".into()]),
+        "Machine event of outlast: background commands have printed what was asked for.\n- w1 x\n- w2 y\n\
+         End of the machine event; no person wrote it.\n"
+    );
+}
+
 /// Covers: O2
 #[test]
 fn o2_what_is_said_of_a_silent_command() {

@@ -332,6 +332,9 @@ pub struct Request {
     /// The form in which its end is told.
     #[serde(default, skip_serializing_if = "Delivery::is_task")]
     pub delivery: Delivery,
+    /// Regular expressions: of lines of its output that match one its consumer hears while it runs in the background.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<String>,
     /// The caller's file mode creation mask (umask(2)); none leaves the keeper's.
     #[serde(default)]
     pub umask: Option<u32>,

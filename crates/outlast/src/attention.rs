@@ -1,9 +1,12 @@
 //! Attending to commands in the background on behalf of who listens: their silence, and their end.
 
+use std::convert::Infallible;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
+use outlast_core::delivery::HEADS_UP_EVERY_MS;
 use outlast_core::id::{CommandId, SessionId};
+use outlast_core::notice::heads_up;
 use outlast_core::wire::{FromSupervisor, ToSupervisor};
 use outlast_host::store::command::CommandDir;
 use outlast_host::store::name;
@@ -14,6 +17,7 @@ use crate::ended;
 use crate::error::Result;
 use crate::hub::{Failures, Hub, Listener, Silent};
 use crate::keeper::ANSWER_BOUND;
+use crate::matching;
 use crate::observe::{Event, Observed, Observer};
 use crate::probe;
 use crate::quiet::{self, quiet_time};
@@ -24,7 +28,8 @@ use crate::watch::Watch;
 
 impl Session {
     /// Hands notices of this session to this listener from now on, in place of an earlier one: that a command runs, that
-    /// it ended, failed or was stopped, and that it prints nothing. They come one after the other, from a thread of
+    /// it ended, failed or was stopped, that it prints nothing, and that it printed what was asked for
+    /// ([`RunRequest::notify`](crate::RunRequest::notify)): that at once, and then once in ten seconds. They come one after the other, from a thread of
     /// their own, with nothing held; a slow listener delays notices and nothing else. None takes it away. While the
     /// session is sealed ([`Session::seal`]) they wait, and come in order afterwards.
     ///
@@ -125,18 +130,64 @@ struct Attention {
 impl Attention {
     async fn attend(&self) -> Result<()> {
         let Some(dir) = self.materialised().await? else { return Ok(()) };
-        if let Some(after) = quiet_time(self.quiet_after) {
-            match race::first(quiet::silence(&dir, self.id, after), self.ended(&dir)).await {
-                First::Left(Ok(Some(found))) => {
-                    let text = found.text(&self.id.to_string(), true, "a quiet time of 0s");
-                    let (session, consumer) = (self.session, self.consumer.clone());
-                    self.hub.silent(Silent { session, consumer, id: self.id, text });
+        match race::first(race::first(self.silence(&dir), self.lines(&dir)), self.ended(&dir)).await {
+            First::Left(First::Left(never) | First::Right(never)) => match never {},
+            First::Right(ended) => ended,
+        }
+    }
+
+    /// Tells that it prints nothing, once.
+    async fn silence(&self, dir: &CommandDir) -> Infallible {
+        if let Some(after) = quiet_time(self.quiet_after)
+            && let Ok(Some(found)) = quiet::silence(dir, self.id, after).await
+        {
+            let text = found.text(&self.id.to_string(), true, "a quiet time of 0s");
+            let (session, consumer) = (self.session, self.consumer.clone());
+            self.hub.silent(Silent { session, consumer, id: self.id, text });
+        }
+        std::future::pending().await
+    }
+
+    /// Tells who listens of lines that match what was asked for.
+    async fn lines(&self, dir: &CommandDir) -> Infallible {
+        if self.hub.has_listener(self.session) {
+            // Whoever cannot be asked any more, or read, has an end that is told.
+            let _ = self.tell_lines(dir).await;
+        }
+        std::future::pending().await
+    }
+
+    async fn tell_lines(&self, dir: &CommandDir) -> Result<()> {
+        let Some(watched) = matching::watched(dir)? else { return Ok(()) };
+        let Some(mut link) = probe::connect(dir)? else { return Ok(()) };
+        link.send(&ToSupervisor::Subscribe { growth: true }).await?;
+        let mut from = 0;
+        loop {
+            let Some(session) = self.handle() else { return Ok(()) };
+            let look = watched.look(&session, self.id, from).await?;
+            drop(session);
+            from = look.through;
+            if let Some(matches) = look.matches {
+                let text = heads_up(&self.id.to_string(), &matches, true);
+                self.hub.heads_up(self.session, self.id, text);
+                // What comes meanwhile is told together. A bound on nothing: the time itself is what is waited for.
+                let time = Duration::from_millis(HEADS_UP_EVERY_MS);
+                drop(tokio::time::timeout(time, std::future::pending::<()>()).await);
+                continue;
+            }
+            // A look has a bound: behind it there may be more.
+            if look.cut {
+                continue;
+            }
+            link.send(&ToSupervisor::More { seen: look.read }).await?;
+            loop {
+                match link.message::<FromSupervisor>().await? {
+                    Some(FromSupervisor::Grew { .. }) => break,
+                    Some(_) => {}
+                    None => return Ok(()),
                 }
-                First::Left(_) => {}
-                First::Right(ended) => return ended,
             }
         }
-        self.ended(&dir).await
     }
 
     /// The command once it has records, which a caller that went away makes its supervisor make; none where it gets none.

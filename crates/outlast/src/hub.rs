@@ -21,7 +21,7 @@ const REMEMBERED: usize = 256;
 pub enum Level {
     /// It went as it should.
     Info,
-    /// A failure, or silence.
+    /// A failure, silence, or output that was asked for.
     Warning,
 }
 
@@ -273,6 +273,16 @@ impl Hub {
     pub(crate) fn silent(&self, silent: Silent) {
         self.notice(silent.session, silent.id, Level::Warning, silent.text.clone());
         self.state().silent.insert(silent.id, silent);
+    }
+
+    /// A command printed what its caller wanted to hear of.
+    pub(crate) fn heads_up(&self, session: SessionId, id: CommandId, text: String) {
+        self.notice(session, id, Level::Warning, text);
+    }
+
+    /// Whether anybody listens to this session.
+    pub(crate) fn has_listener(&self, session: SessionId) -> bool {
+        self.state().listeners.contains_key(&session)
     }
 
     /// What the next note of a consumer has to say of silent commands, in the order of their ids.

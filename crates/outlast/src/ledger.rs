@@ -1,6 +1,6 @@
 //! The ledger of a session: claims, commits, and the trace line of each commit.
 
-use outlast_core::delivery::{CommitOutcome, LeaseOutcome, Subject, Via};
+use outlast_core::delivery::{CommitOutcome, Heard, LeaseOutcome, Subject, Via};
 use outlast_core::id::{Alias, CommandId};
 use outlast_core::record::{ProcessMark, TraceLine};
 use outlast_host::store::ledger::LockedLedger;
@@ -71,6 +71,18 @@ pub(crate) fn take_receipts(dir: &SessionDir, consumer: &str, id: CommandId) -> 
         locked.write()?;
     }
     Ok(taken)
+}
+
+/// A consumer has heard so far of lines that match; false where somebody else told them meanwhile.
+pub(crate) fn hear(dir: &SessionDir, consumer: &str, id: CommandId, from: u64, heard: Heard) -> Result<bool> {
+    let mut locked = open(dir)?;
+    // One that cannot be looked at now runs.
+    let runs = |id| dir.command(id).map_or(true, |command| command.is_some_and(|one| !one.has_exit().unwrap_or(false)));
+    let ours = locked.ledger.hear(consumer, id, from, heard, runs);
+    if ours {
+        locked.write()?;
+    }
+    Ok(ours)
 }
 
 /// Makes an end told and writes its line in the trace.

@@ -9,6 +9,7 @@ use outlast_core::record::Fate;
 
 use crate::deliver::{Completion, CompletionGuard};
 use crate::error::Result;
+use crate::heads_up::HeadsUp;
 use crate::hub::Hub;
 use crate::session::Session;
 
@@ -18,6 +19,7 @@ pub struct Note {
     text: String,
     guards: Vec<CompletionGuard>,
     silent: Vec<CommandId>,
+    heads_ups: Vec<HeadsUp>,
     hub: Hub,
 }
 
@@ -38,26 +40,34 @@ impl Note {
         for guard in self.guards {
             guard.commit(Via::Note).await?;
         }
+        for one in self.heads_ups {
+            one.commit().await?;
+        }
         Ok(())
     }
 }
 
 impl Session {
     /// Takes all that was not told to this consumer since the last note, of every form of delivery but
-    /// [`Delivery::Poll`](crate::Delivery::Poll), and which commands print nothing; none where there is nothing. It counts as told with
+    /// [`Delivery::Poll`](crate::Delivery::Poll), and which commands print nothing, or
+    /// what was asked for ([`Session::pushed_heads_ups`]); none where there is nothing. It counts as told with
     /// [`Note::commit`].
     pub async fn note(&self, consumer: &str) -> Result<Option<Note>> {
-        let guards = self.lease_pushed(consumer, Reach { queue: true, wake: false }).await?;
+        let reach = Reach { queue: true, wake: false };
+        let guards = self.lease_pushed(consumer, reach).await?;
+        let heads_ups = self.pushed_heads_ups(consumer, reach).await?;
         let hub = self.runtime().inner.hub.clone();
         let silences = hub.silences(*self.id(), consumer);
-        if guards.is_empty() && silences.is_empty() {
+        if guards.is_empty() && silences.is_empty() && heads_ups.is_empty() {
             return Ok(None);
         }
         let ends: Vec<NotedEnd<'_>> = guards.iter().map(|guard| noted(guard.completion())).collect();
         let told = (!ends.is_empty()).then(|| notice::note(&ends));
-        let texts: Vec<String> = told.into_iter().chain(silences.iter().map(|one| one.text.clone())).collect();
+        let lines = heads_ups.iter().map(|one| one.text(&one.snapshot.id.to_string(), true));
+        let texts: Vec<String> =
+            told.into_iter().chain(silences.iter().map(|one| one.text.clone())).chain(lines).collect();
         let silent = silences.iter().map(|one| one.id).collect();
-        Ok(Some(Note { text: texts.join(" "), guards, silent, hub }))
+        Ok(Some(Note { text: texts.join(" "), guards, silent, heads_ups, hub }))
     }
 }
 

@@ -15,6 +15,7 @@ use outlast_core::request::{
 use outlast_host::inherit;
 
 use crate::error::{Error, Result};
+use crate::matching::compiled;
 use crate::session::Session;
 use crate::settle::WORK_ID;
 
@@ -57,6 +58,9 @@ pub struct RunRequest {
     /// How long it may print nothing in the background before a notice says so, once; 0 means no notice, none 15 minutes.
     /// It never stops anything.
     pub quiet_after: Option<Duration>,
+    /// Regular expressions. While it runs in the background, lines of its output that match one of them are told to its
+    /// consumer ([`Session::heads_ups`]) and to who listens. At most 16. It goes with no `join`, for what is joined has its own.
+    pub notify: Vec<String>,
     /// The time between TERM and KILL.
     pub stop_grace: Duration,
     /// A line for people.
@@ -113,6 +117,7 @@ impl RunRequest {
             over_cap: OverCap::default(),
             hold: HOLD_BYTES,
             quiet_after: None,
+            notify: Vec::new(),
             stop_grace: Duration::from_millis(STOP_GRACE_MS),
             label: None,
             consumer: "model".to_owned(),
@@ -163,6 +168,7 @@ impl RunRequest {
             consumer: self.consumer,
             trust: self.provenance.trust(),
             delivery: self.delivery,
+            notify: self.notify,
             turn: self.turn,
             parent_command: self.parent_command,
             parent_session: self.parent_session,
@@ -190,6 +196,10 @@ impl RunRequest {
         if matches!(self.stdin, Stdin::Terminal(_)) && self.streams == Streams::Separate {
             return usage("a terminal has one stream of output: separate streams go with no terminal");
         }
+        if self.join && !self.notify.is_empty() {
+            return usage("what joins another command hears of no lines: `notify` goes with no `join`");
+        }
+        compiled(&self.notify)?;
         check_name(NameField::Consumer, &self.consumer).map_err(|error| Error::Usage(error.to_string()))
     }
 }

@@ -1,14 +1,14 @@
-//! `outlast inbox`: the ends that a consumer has not been told of.
+//! `outlast inbox`: the ends that a consumer has not been told of, and lines that it wanted to hear of.
 
 use clap::Args;
-use outlast::{Completion, Session, Via};
+use outlast::{Completion, HeadsUp, Session, Via};
 
 use super::{Context, Scope};
 use crate::exit::{self, Answer};
-use crate::view::{CommandView, CompletionView, InboxView};
+use crate::view::{CommandView, CompletionView, HeadsUpView, InboxView};
 use crate::words;
 
-/// Shows the ends of background commands that a consumer has not been told of
+/// Shows what a consumer has not been told of background commands: ends, and lines of `run --notify`
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -34,31 +34,43 @@ pub async fn inbox(args: InboxArgs, context: &Context) -> Answer {
     let consumer = context.consumer(args.consumer.as_deref())?;
     let Some(session) = context.session_if_any(&args.scope).await? else {
         if args.json {
-            context.printer.json(&InboxView::of(Vec::new()))?;
+            context.printer.json(&InboxView::of(Vec::new(), Vec::new()))?;
         } else {
-            context.printer.print(words::completions(&[], None))?;
+            context.printer.print(words::inbox(&[], &[], None))?;
         }
         return Ok(exit::DONE);
     };
     if !args.ack {
-        show(&session.pending(&consumer).await?, &session, args.json, context)?;
+        let heads_ups = session.heads_ups(&consumer).await?;
+        show(&session.pending(&consumer).await?, &heads_ups, &session, args.json, context)?;
         return Ok(exit::DONE);
     }
     let leased = session.lease(&consumer).await?;
     let completions: Vec<Completion> = leased.iter().map(|guard| guard.completion().clone()).collect();
-    show(&completions, &session, args.json, context)?;
+    let heads_ups = session.heads_ups(&consumer).await?;
+    show(&completions, &heads_ups, &session, args.json, context)?;
     for guard in leased {
         guard.commit(Via::Inbox).await?;
+    }
+    for one in heads_ups {
+        one.commit().await?;
     }
     Ok(exit::DONE)
 }
 
-fn show(completions: &[Completion], session: &Session, json: bool, context: &Context) -> Result<(), exit::Failure> {
+fn show(
+    completions: &[Completion],
+    heads_ups: &[HeadsUp],
+    session: &Session,
+    json: bool,
+    context: &Context,
+) -> Result<(), exit::Failure> {
     if json {
         let views = completions
             .iter()
             .map(|one| CompletionView { command: CommandView::listed(&one.snapshot), redelivered: one.redelivered });
-        return context.printer.json(&InboxView::of(views.collect()));
+        let lines = heads_ups.iter().map(HeadsUpView::of);
+        return context.printer.json(&InboxView::of(views.collect(), lines.collect()));
     }
-    context.printer.print(words::completions(completions, Some(*session.id())))
+    context.printer.print(words::inbox(completions, heads_ups, Some(*session.id())))
 }

@@ -42,7 +42,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     Ps(ps::PsArgs),
     Status(status::StatusArgs),
     Logs(logs::LogsArgs),
@@ -182,7 +182,7 @@ fn dispatch(verb: Verb, config: Config, printer: Printer, fork_keeper: ForkKeepe
     let adds = matches!(verb, Verb::Run(_) | Verb::Session(_));
     runtime.block_on(async {
         let answer = match verb {
-            Verb::Run(args) => run::run(args, &context).await,
+            Verb::Run(args) => run::run(*args, &context).await,
             Verb::Ps(args) => ps::ps(args, &context).await,
             Verb::Status(args) => status::status(args, &context).await,
             Verb::Logs(args) => logs::logs(args, &context).await,

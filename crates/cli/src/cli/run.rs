@@ -56,6 +56,9 @@ pub struct RunArgs {
     /// Say so once after this time without output, in the foreground alone; 0s: never [default: 15m]
     #[arg(long, value_name = "D", value_parser = context::duration)]
     quiet_after: Option<Duration>,
+    /// In the background, tell its consumer of lines that match; may be given several times
+    #[arg(long, value_name = "RE", conflicts_with = "join")]
+    notify: Vec<String>,
     /// The working directory
     #[arg(long, value_name = "DIR")]
     cwd: Option<OsString>,

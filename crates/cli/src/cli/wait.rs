@@ -77,7 +77,7 @@ fn until(text: &str) -> Result<Until, Failure> {
 }
 
 /// The last line of the message, which has the fact; the lines before it draw the expression.
-fn reason_of(error: &regex::Error) -> String {
+pub fn reason_of(error: &regex::Error) -> String {
     let message = error.to_string();
     let fact = message.lines().last().unwrap_or_default().trim();
     format!("no regular expression: {}", fact.strip_prefix("error: ").unwrap_or(fact))

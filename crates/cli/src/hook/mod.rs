@@ -34,6 +34,9 @@ const MOST_BYTES: u64 = 8 << 20;
 /// Ends, and commands that run, that one reply names; each end has about 250 bytes. The rest is told by the next.
 const MOST_NAMED: usize = 16;
 
+/// What is told with the next message, and wakes nobody.
+const QUEUE: Reach = Reach { queue: true, wake: false };
+
 /// What the model reads in place of what it asked of the built-in shell.
 const DENIED: &str = "This command was not run. Shell commands go through the `run` tool of outlast here. Use the tool \
                       `run` of outlast with the same command line; it answers with the result, or with an id where \
@@ -120,6 +123,16 @@ async fn tell(form: &Form, event: &str, moment: Moment, runtime: &Runtime, confi
         let ends: Vec<_> = guards.iter().map(|guard| guard.completion().clone()).collect();
         words::completions(&ends, Some(*session.id()))
     });
+    let heads_ups = match moment {
+        Moment::Start | Moment::Prompt | Moment::AfterTool => {
+            let mut due = session.pushed_heads_ups(CONSUMER, QUEUE).await?;
+            due.truncate(MOST_NAMED);
+            due
+        }
+        // It wakes nobody.
+        Moment::Stop | Moment::Compacting | Moment::BeforeTool | Moment::Nothing => Vec::new(),
+    };
+    let ends = joined(ends, (!heads_ups.is_empty()).then(|| words::heads_ups(&heads_ups, true)));
     let reminder = (!running.is_empty()).then(|| remind(&running));
     let reply = match moment {
         Moment::Stop => Reply::Tell {
@@ -141,14 +154,16 @@ async fn tell(form: &Form, event: &str, moment: Moment, runtime: &Runtime, confi
     for guard in guards {
         guard.commit(Via::Hook).await?;
     }
+    for one in heads_ups {
+        one.commit().await?;
+    }
     Ok(())
 }
 
 /// Whether an end of this form of delivery is told at a moment. A stop is the one at which the model is idle.
 fn is_told(form: &Form, moment: Moment, delivery: Delivery) -> bool {
-    let queue = Reach { queue: true, wake: false };
     match moment {
-        Moment::Start | Moment::Prompt | Moment::AfterTool => queue.push(delivery) != Push::Never,
+        Moment::Start | Moment::Prompt | Moment::AfterTool => QUEUE.push(delivery) != Push::Never,
         Moment::Stop => Reach { queue: form.reads_at_stop, wake: form.reads_at_stop }.push(delivery) == Push::Wakes,
         Moment::BeforeTool | Moment::Compacting | Moment::Nothing => false,
     }

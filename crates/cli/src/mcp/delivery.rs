@@ -2,17 +2,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outlast::{CompletionGuard, Running, Told, Via};
+use outlast::{CompletionGuard, HeadsUp, Running, Told, Via};
 
 /// What one reply tells. Clones are the same; when the last one is dropped before the reply went out, everything in it
 /// is offered again.
 #[derive(Clone, Default)]
 pub struct Delivery(Arc<Mutex<Vec<Receipt>>>);
 
-/// One end that a reply tells.
+/// One thing that a reply tells.
 pub enum Receipt {
     /// A completion, and the way in which it is told.
     Completion(Box<CompletionGuard>, Via),
+    /// Lines of a command that runs.
+    HeadsUp(Box<HeadsUp>),
     /// The end of a command in the foreground, told to its caller.
     Foreground(Box<Running>),
 }
@@ -35,6 +37,12 @@ impl Delivery {
                         Ok(Told::Unrecorded { reason }) => failures.push(format!("{id}: {reason}")),
                         Ok(_) => {}
                         Err(error) => failures.push(format!("{id}: {error}")),
+                    }
+                }
+                Receipt::HeadsUp(one) => {
+                    let id = one.snapshot.id;
+                    if let Err(error) = one.commit().await {
+                        failures.push(format!("{id}: {error}"));
                     }
                 }
                 Receipt::Foreground(running) => {

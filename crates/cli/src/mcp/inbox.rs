@@ -69,6 +69,12 @@ pub async fn lines(call: &Call) -> Result<String, Failure> {
             lines.push(line);
         }
     }
+    for one in call.session.pushed_heads_ups(&call.consumer, REACH).await? {
+        if lines.len() + 1 < LINES {
+            lines.push(format!("[outlast] {}", one.text(&words::short_name(&one.snapshot), true)));
+            call.delivery.add(Receipt::HeadsUp(Box::new(one)));
+        }
+    }
     let mut pending: Vec<Snapshot> =
         call.session.pending(&call.consumer).await?.into_iter().map(|one| one.snapshot).collect();
     if call.consumer != MODEL {

@@ -43,3 +43,56 @@ fn o2_what_waits_for_input_is_said_to_do_so() {
     assert!(cat == shown || restricted);
     assert!(!told("exec sleep 2"));
 }
+
+/// Covers: O8
+#[test]
+fn o8_the_inbox_has_lines_that_match_as_long_as_the_command_runs() {
+    let world = world();
+    world.outlast(&["run", "--notify", "(", "true"]).exits(2);
+    world.outlast(&["run", "--notify", "x", "--join", "true"]).exits(2);
+    let inbox = |words: &[&str]| world.outlast(&[&["inbox", "--json"], words].concat()).ok().json();
+    // What ends in the foreground was seen, and leaves nothing.
+    assert_eq!(world.outlast(&["run", "--notify", "X", "-c", "echo X"]).ok().text(), "X\n");
+    assert!(inbox(&[]).items("/heads_ups").is_empty());
+    let line = "echo one; echo 'E: disk full'; echo W; while [ ! -e go ]; do sleep 0.02; done; echo E; exec sleep 300";
+    let id = bg_shell(&world, &["--notify", "^E", "--notify", "W$"], line);
+    world.wait_until("they are printed", || {
+        inbox(&[]).items("/heads_ups").first().is_some_and(|one| one.int("/lines") == 2)
+    });
+    let shown = inbox(&[]);
+    let one = &shown.items("/heads_ups")[0];
+    assert_eq!((one.str("/id"), one.str("/alias"), one.str("/last"), one.int("/first")), (id.as_str(), "w1", "W", 4));
+    assert_eq!(one.at("/patterns"), &serde_json::json!(["^E", "W$"]));
+    let told = format!(
+        "- {id} is still running and has printed 2 lines that match \"^E\" or \"W$\": the last one \"W\". \
+         `outlast logs` shows its output.\n"
+    );
+    let text = world.outlast(&["inbox"]).ok().text();
+    assert!(text.contains(&told) && !text.contains("Nothing to tell"), "{text}");
+    assert!(inbox(&["--consumer", "human"]).items("/heads_ups").is_empty(), "it has asked for nothing");
+    assert_eq!(inbox(&["--ack"]).items("/heads_ups").len(), 1);
+    assert_eq!(world.outlast(&["inbox"]).ok().text(), "Nothing to tell.\n");
+    // Whoever asks is told at once of what came since.
+    std::fs::write(world.file("go"), "").expect("the gate");
+    world.wait_until("the next is printed", || !inbox(&[]).items("/heads_ups").is_empty());
+    let shown = inbox(&["--ack"]);
+    assert_eq!(shown.each("/heads_ups", "/last"), ["E"]);
+    world.stop(&id);
+    assert!(inbox(&[]).items("/heads_ups").is_empty());
+}
+
+/// Covers: O8
+#[test]
+fn o8_secrets_in_lines_are_masked_and_withheld_output_is_not_told() {
+    let world = world();
+    let secret = format!("ghp_{}", "a1B2".repeat(9));
+    let line = format!("echo 'E {secret} x'; exec sleep 300");
+    let id = bg_shell(&world, &["--notify", "^E"], &line);
+    world.outlast(&["wait", &id, "--until", "output:^E", "--timeout", "30s"]).ok();
+    let text = world.outlast(&["inbox"]).ok().text();
+    assert!(text.contains("1 line that matches") && text.contains("E ****") && !text.contains(&secret), "{text}");
+    let policy = world.file("policy.toml");
+    std::fs::write(&policy, "live_output = \"withheld\"\n").expect("a file");
+    let withheld = world.call(&["inbox"]).env("OUTLAST_POLICY", policy.to_str().expect("a path")).run().ok().text();
+    assert_eq!(withheld, "Nothing to tell.\n");
+}

@@ -310,3 +310,27 @@ fn g14_a_hook_tells_a_form_only_where_it_is_pushed() {
     let left = Json::parse(&std::fs::read_to_string(world.file("left")).expect("an inbox"));
     assert_eq!(left.items("/completions").len(), 1, "it stays for whoever looks");
 }
+
+/// Covers: O8
+#[test]
+fn o8_hooks_tell_lines_that_match_but_never_at_a_stop() {
+    for (name, event) in [("claude", "PostToolUse"), ("codex", "UserPromptSubmit"), ("gemini", "AfterTool")] {
+        let world = bare();
+        let out = host(
+            &world,
+            &format!(
+                "W=$(start --notify '^E' -c 'echo E; exec sleep 60')\n\
+                 outlast wait --session $S $W --until output:E >/dev/null\n\
+                 event Stop; outlast hook claude <event.json\n\
+                 event {event}; outlast hook {name} <event.json; outlast hook {name} <event.json"
+            ),
+        );
+        let told = answers(&out.ok());
+        let expected = "Machine event of outlast: background commands have printed what was asked for.\n\
+                        - ID is still running and has printed 1 line that matches \"^E\": \"E\". `read` shows its \
+                        output.\nEnd of the machine event; no person wrote it.";
+        assert!(told[0].has("/systemMessage") && !told[0].has("/hookSpecificOutput"), "{name}: at a stop: {told:?}");
+        assert_eq!(context(&told[1], event), expected, "{name}");
+        assert_eq!(told.len(), 2, "{name}: told once");
+    }
+}

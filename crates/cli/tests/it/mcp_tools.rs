@@ -442,3 +442,16 @@ fn a_quiet_command_is_told_once_and_goes_on() {
     });
     assert!(client.tool("list", json!({})).news().is_empty(), "it was told twice");
 }
+
+/// Covers: O8
+#[test]
+fn o8_lines_that_match_are_news_once() {
+    let world = world();
+    let mut client = server(&world, Era::Modern, &[]);
+    world.bg(&["--consumer", "model", "--notify", "^E", "-c", "echo E; exec sleep 300"]);
+    world.wait_until("it is told", || {
+        let news = client.tool("list", json!({}));
+        news.news().iter().any(|line| line.starts_with("[outlast] w1 is still running and has printed 1 line that"))
+    });
+    assert!(client.tool("list", json!({})).news().is_empty(), "it was told twice");
+}

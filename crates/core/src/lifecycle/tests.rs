@@ -37,6 +37,7 @@ fn request() -> Request {
         parent_session: None,
         conceal: None,
         trace_all: false,
+        notify: Vec::new(),
         umask: None,
         inherited: Vec::new(),
     }

@@ -143,6 +143,7 @@ impl TaskRequest {
             consumer: if good { self.consumer.clone() } else { CONSUMER.to_owned() },
             trust: self.provenance.trust(),
             delivery: self.delivery,
+            notify: Vec::new(),
             umask: None,
             inherited: Vec::new(),
             turn: self.turn.clone(),

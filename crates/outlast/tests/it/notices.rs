@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outlast::core::id::CommandId;
 use outlast::core::record::Phase;
@@ -243,5 +243,87 @@ fn t5_a_failure_counts_once() {
             std::fs::remove_file(world.work_dir.join("gate")).expect("the gate");
             counted(1, 2 + round).await;
         }
+    });
+}
+
+/// Covers: O8
+#[test]
+fn o8_lines_that_match_are_told_to_who_listens_and_in_a_note() {
+    in_world("o8", async |world: World| {
+        let session = world.session().await;
+        let heard = Heard::<Notice>::new();
+        session.listen(Some(Arc::new(heard.take())));
+        let warnings = || heard.all().into_iter().filter(|one| one.level == Level::Warning).collect::<Vec<_>>();
+        let gate = |name: &str| std::fs::write(world.work_dir.join(name), "").expect("the gate");
+        let mut request = world.shell(
+            "echo E0; echo fine; printf E; while [ ! -e more ]; do sleep 0.02; done
+             seq -f E%g 1 5000; while [ ! -e last ]; do sleep 0.02; done; echo E-last",
+        );
+        request.notify = vec!["^E".into(), "^never".into()];
+        let began = Instant::now();
+        let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
+        let (command, id) = (demotion.command.clone(), *demotion.command.id());
+        soon("the first line is told", async || warnings().len() == 1).await;
+        let first = format!(
+            "{id} is still running and has printed 1 line that matches \"^E\": \"E0\". `read` shows its output."
+        );
+        assert_eq!((warnings()[0].id, &warnings()[0].text), (id, &first));
+        // The consumer hears it in its note, whatever was told to who listens; nobody else hears it.
+        let note = async || session.note("model").await.expect("a note");
+        assert_eq!(note().await.expect("something to say").text(), first);
+        assert_eq!(session.heads_ups("human").await.expect("a look").len(), 0);
+        note().await.expect("it was not committed").commit().await.expect("a commit");
+        assert!(note().await.is_none());
+        gate("more");
+        // What comes in the ten seconds after that is told together, and to who asks at once.
+        let mut found = Vec::new();
+        soon("they are printed", async || {
+            found = session.heads_ups("model").await.expect("a look");
+            found.first().is_some_and(|one| one.matches.lines == 5_000)
+        })
+        .await;
+        let matches = &found[0].matches;
+        assert_eq!((matches.first, matches.last.as_str(), matches.missing), (8, "E5000", 0));
+        let (unasked, noticed) = (note().await, warnings().len());
+        // On a machine that is slower than that it may be told again by now.
+        assert!((unasked.is_none() && noticed == 1) || began.elapsed() >= Duration::from_secs(10), "told too often");
+        drop(unasked);
+        // Its time is over ten seconds after the first.
+        let next = async {
+            let mut ticks = tokio::time::interval(Duration::from_millis(20));
+            while warnings().len() < 2 {
+                ticks.tick().await;
+            }
+        };
+        tokio::time::timeout(3 * SOON, next).await.expect("it is told");
+        assert!(warnings()[1].text.contains("has printed 5000 lines that match"), "{:?}", warnings());
+        // Somebody else has told it by the time that this one did.
+        let again = session.heads_ups("model").await.expect("a look").remove(0);
+        assert!(found.remove(0).commit().await.expect("a commit"));
+        assert!(!again.commit().await.expect("a commit"));
+        // After its end only its end is told.
+        gate("last");
+        session.wait(std::slice::from_ref(&command), WaitOptions::default()).await.expect("a wait");
+        assert_eq!(session.heads_ups("model").await.expect("a look").len(), 0);
+        soon("the end is told", async || heard.all().iter().any(|one| one.text.ends_with("has ended"))).await;
+        assert_eq!(warnings().len(), 2);
+    });
+}
+
+/// Covers: O8
+#[test]
+fn o8_what_cannot_be_watched_for_is_refused() {
+    in_world("o8_refused", async |world: World| {
+        let session = world.session().await;
+        let refused = async |notify: &[&str], join: bool, why: &str| {
+            let mut request = world.shell("true");
+            request.notify = notify.iter().map(|one| (*one).to_owned()).collect();
+            request.join = join;
+            let error = session.run_to_end(request).await.expect_err("it makes no sense").to_string();
+            assert!(error.contains(why), "{error}");
+        };
+        refused(&["("], false, "unclosed group").await;
+        refused(&["x"; 17], false, "at most 16").await;
+        refused(&["x"], true, "`join`").await;
     });
 }

@@ -10,6 +10,7 @@ use outlast_core::request::{Limits, LogCap, Stdin};
 
 use super::{RunArgs, terminal, usage};
 use crate::cli::context::Context;
+use crate::cli::wait::reason_of;
 use crate::config::Bounds;
 use crate::environment;
 use crate::exit::Failure;
@@ -39,6 +40,7 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
         (false, true) => Stdin::Open,
         (false, false) => Stdin::Null,
     };
+    request.notify = notify(&args.notify)?;
     request.streams = args.streams.into();
     request.grace = args.grace.or(config.bounds.grace).or((!config.terminal).then_some(GRACE));
     request.limits = limits(args, &config.bounds);
@@ -54,6 +56,15 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
     request.follow = !args.json && !args.background;
     request.join = args.join && !args.unique;
     Ok(request)
+}
+
+fn notify(expressions: &[String]) -> Result<Vec<String>, Failure> {
+    for expression in expressions {
+        if let Err(error) = regex::bytes::Regex::new(expression) {
+            return Err(usage(format!("--notify {expression:?}: {}", reason_of(&error))));
+        }
+    }
+    Ok(expressions.to_vec())
 }
 
 fn argv(args: &RunArgs) -> Result<Vec<OsString>, Failure> {
