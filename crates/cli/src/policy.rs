@@ -8,7 +8,7 @@ use std::path::Path;
 
 use outlast::LiveOutput;
 use outlast_core::policy::credentials::is_secret;
-use outlast_core::policy::{AtRest, BackgroundRule, Environment, Gate, Programs, Role};
+use outlast_core::policy::{AtRest, BackgroundRule, Environment, Gate, Programs, Role, TraceRule};
 use outlast_core::request::Limits;
 use outlast_core::units;
 use serde::Deserialize;
@@ -21,6 +21,8 @@ pub struct Policy {
     pub redact: Option<bool>,
     /// What is stored of commands.
     pub at_rest: AtRest,
+    /// Which ends the trace holds.
+    pub trace: TraceRule,
     /// Whether the output of a command is shown while it runs.
     pub live_output: LiveOutput,
     /// What the caller is.
@@ -129,6 +131,7 @@ impl Policy {
             redact: self.redact.unwrap_or(to_model),
             secrets: environment.iter().filter_map(secret).collect(),
             at_rest: self.at_rest,
+            trace: self.trace,
             live_output: self.live_output,
             role: self.role,
             shell_access: self.shell_access,

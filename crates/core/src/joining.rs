@@ -112,8 +112,19 @@ impl Fields {
     }
 
     fn limits(&mut self, limits: &Limits) {
-        let Limits { wall_ms, idle_ms, memory, pids, cpu_s, file_size, files, address_space, core, more_processes } =
-            limits;
+        let Limits {
+            wall_ms,
+            idle_ms,
+            memory,
+            pids,
+            cpu_s,
+            file_size,
+            files,
+            address_space,
+            core,
+            more_processes,
+            throttled,
+        } = limits;
         for limit in [wall_ms, idle_ms, memory, pids, cpu_s, file_size, files, address_space] {
             self.number(limit.unwrap_or(0));
         }
@@ -121,6 +132,7 @@ impl Fields {
         for limit in [core, more_processes] {
             self.number(limit.map_or(0, |limit| limit.saturating_add(1)));
         }
+        self.number(u64::from(*throttled));
     }
 
     /// How it is started, captured and ended, and whether it may be moved to the background.
@@ -188,6 +200,7 @@ mod tests {
             parent_command: None,
             parent_session: None,
             conceal: None,
+            trace_all: false,
             notify: Vec::new(),
             track_changes: None,
         }
@@ -256,6 +269,7 @@ mod tests {
         another(&|one| one.limits.memory = Some(5));
         another(&|one| one.limits.core = Some(0));
         another(&|one| one.limits.more_processes = Some(0));
+        another(&|one| one.limits.throttled = true);
         another(&|one| one.trust = crate::origin::Trust::Trusted);
         another(&|one| one.lifetime = Lifetime::Detached { ttl_ms: 0 });
         another(&|one| one.lifetime = Lifetime::Detached { ttl_ms: 1 });

@@ -257,7 +257,15 @@ pub struct Limits {
     /// Processes and threads of its user beyond those that there are when it starts (RLIMIT_NPROC); the kernel bounds no
     /// privileged user by it.
     pub more_processes: Option<u64>,
+    /// Whether the whole tree is slowed down to [`CPU_PERCENT`] and [`DISK_RATE`], by those controllers that its cgroup has;
+    /// where it has none of them nothing slows it down.
+    pub throttled: bool,
 }
+
+/// The processor time of a throttled tree, in percent of one processor.
+pub const CPU_PERCENT: u64 = 200;
+/// What a throttled tree may read from each disk, and write to it, in bytes a second.
+pub const DISK_RATE: u64 = 100 << 20;
 
 /// The time that TERM is given before KILL, in milliseconds.
 pub const STOP_GRACE_MS: u64 = 2_000;
@@ -305,6 +313,9 @@ pub struct Request {
     /// are left out of its record as the environment is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conceal: Option<Vec<OsText>>,
+    /// Whether an end in the foreground has its line in the trace too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trace_all: bool,
     /// What bounds its life from outside.
     #[serde(default)]
     pub lifetime: Lifetime,

@@ -191,6 +191,18 @@ impl Leaf {
         self.write("pids.max", &tasks.to_string())
     }
 
+    /// Bounds the processor time of the tree, in percent of one processor; `ENOENT` without the cpu controller.
+    pub fn set_cpu_max(&self, percent: u64) -> Result<(), CgroupError> {
+        // Of a period of 100 ms, in microseconds.
+        self.write("cpu.max", &format!("{} 100000", percent.saturating_mul(1000)))
+    }
+
+    /// Bounds what the tree reads from a disk ([`disks`]), and what it writes to it, in bytes a second; `ENOENT` without the
+    /// io controller.
+    pub fn set_io_max(&self, disk: &str, rate: u64) -> Result<(), CgroupError> {
+        self.write("io.max", &format!("{disk} rbps={rate} wbps={rate}"))
+    }
+
     /// How many of its processes the kernel killed for want of memory; nothing without the memory controller.
     pub fn memory_events(&self) -> Result<Option<u64>, CgroupError> {
         self.flat_value("memory.events", "oom_kill")
@@ -244,6 +256,14 @@ impl Leaf {
     fn failed(&self, file: &str, errno: Errno) -> CgroupError {
         CgroupError { path: self.path.join(file), errno }
     }
+}
+
+/// The numbers (`8:0`) of the disks of this host, as far as they can be seen.
+#[must_use]
+pub fn disks() -> Vec<String> {
+    let Ok(disks) = std::fs::read_dir("/sys/block") else { return Vec::new() };
+    let number = |disk: std::fs::DirEntry| std::fs::read_to_string(disk.path().join("dev")).ok();
+    disks.flatten().filter_map(number).map(|number| number.trim().to_owned()).collect()
 }
 
 /// Removes the cgroups below `directory`, the deepest first. The kernel bounds how deep they can be.

@@ -50,8 +50,9 @@ impl Runtime {
                 None
             }
         };
-        let (containment, detail) = containment();
+        let (containment, detail, controllers) = containment();
         findings.push(finding("containment", true, detail));
+        findings.push(finding("limits", true, keepers(&controllers)));
         process_features(&mut findings);
         let tried = self.records().map_err(ToString::to_string).and_then(|()| {
             let state = self.state().map_err(|error| error.to_string())?;
@@ -87,20 +88,38 @@ fn kernel() -> String {
     format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
 }
 
-fn containment() -> (&'static str, String) {
+/// How trees are held together, and the controllers of their cgroups.
+fn containment() -> (&'static str, String, Vec<String>) {
     let tried = cgroup::parent().and_then(|parent| match parent {
         Some(parent) => {
             let leaf = Leaf::create(&parent, &format!("outlast-doctor-{}", std::process::id()))?;
+            let controllers = leaf.controllers();
             leaf.remove()?;
-            Ok(Some(parent.path))
+            Ok(Some((parent.path, controllers?)))
         }
         None => Ok(None),
     });
+    let without = |why: String| ("subreaper", format!("{why}; trees are held by their subreaper"), Vec::new());
     match tried {
-        Ok(Some(path)) => ("cgroup", format!("cgroups can be made in {}", path.display())),
-        Ok(None) => ("subreaper", "no cgroup v2 mount is there; trees are held by their subreaper".to_owned()),
-        Err(error) => ("subreaper", format!("no cgroup can be made ({error}); trees are held by their subreaper")),
+        Ok(Some((path, controllers))) => ("cgroup", format!("cgroups can be made in {}", path.display()), controllers),
+        Ok(None) => without("no cgroup v2 mount is there".to_owned()),
+        Err(error) => without(format!("no cgroup can be made ({error})")),
     }
+}
+
+/// Who keeps the bounds on whole trees.
+fn keepers(controllers: &[String]) -> String {
+    let by = |controller: &str, otherwise: &'static str| match controllers.iter().any(|have| have == controller) {
+        true => "the kernel",
+        false => otherwise,
+    };
+    format!(
+        "memory is bounded by {}, processes by {}, processor share by {}, disk traffic by {}",
+        by("memory", "sampling"),
+        by("pids", "sampling"),
+        by("cpu", "nothing (no cgroup controller)"),
+        by("io", "nothing (no cgroup controller)")
+    )
 }
 
 /// What the kernel offers beyond what outlast needs.

@@ -3,7 +3,6 @@
 use outlast_core::delivery::{CommitOutcome, Heard, LeaseOutcome, Subject, Via};
 use outlast_core::id::{Alias, CommandId};
 use outlast_core::record::{ProcessMark, TraceLine};
-use outlast_core::request::line_of;
 use outlast_host::store::ledger::LockedLedger;
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::{aliases, trace};
@@ -142,7 +141,7 @@ fn completed(session: &Session, consumer: &str, id: CommandId, via: Via) -> Resu
         None => None,
     };
     let via = serde_json::to_value(via).ok().and_then(|word| word.as_str().map(str::to_owned));
-    let mut line = TraceLine {
+    let line = TraceLine {
         kind: "completed".to_owned(),
         event: session.runtime().new_event_id()?.to_string(),
         parent: session.record().map(|record| record.start_event.clone()),
@@ -152,18 +151,10 @@ fn completed(session: &Session, consumer: &str, id: CommandId, via: Via) -> Resu
         delivered_via: via,
         ..TraceLine::default()
     };
-    if let Some(exit) = exit {
-        line.status = Some(if exit.is_ok() { "ok" } else { "error" }.to_owned());
-        line.exit_code = exit.end.exit_code();
-        line.duration_ms = Some(exit.duration_ms);
-        line.program = Some(exit.program.lossy());
-        line.command = Some(line_of(&exit.command));
-        line.limit = exit.limit;
-        line.bytes = Some(exit.output.bytes);
-        line.log = Some(format!("work/{id}/output.log"));
-        line.end = Some(exit.end);
-    }
-    Ok(line)
+    Ok(match exit {
+        Some(exit) => TraceLine { log: Some(format!("work/{id}/output.log")), ..line.with_end(exit) },
+        None => line,
+    })
 }
 
 /// The aliases above the watermark, up to the first whose command still has to be told.

@@ -105,7 +105,7 @@ pub use open::{Anchor, SessionOptions};
 pub use outlast_core as core;
 pub use outlast_core::delivery::Via;
 pub use outlast_core::origin::{Lane, Origin, Provenance, Trust};
-pub use outlast_core::policy::{LiveOutput, Policy};
+pub use outlast_core::policy::{LiveOutput, Policy, TraceRule};
 pub use outlast_core::push::{Push, Reach};
 pub use outlast_core::receipt::Change;
 pub use outlast_core::request::Delivery;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use outlast_core::id::{CommandId, SessionId};
 use outlast_core::names::{NameField, check_name};
 use outlast_core::origin::{Origin, Provenance};
+use outlast_core::policy::TraceRule;
 use outlast_core::request::{
     Delivery, HOLD_BYTES, Lifetime, Limits, LogCap, OsText, OverCap, Request, STOP_GRACE_MS, Stdin, Streams, Survivors,
 };
@@ -162,6 +163,7 @@ impl RunRequest {
             limits: self.limits,
             stop_grace_ms: millis(self.stop_grace),
             conceal: session.conceals(),
+            trace_all: session.runtime().inner.config.policy.trace == TraceRule::All,
             lifetime: self.lifetime,
             survivors: self.survivors,
             cap: self.cap,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::ending::Resource;
-use outlast_core::request::Limits;
-use outlast_host::cgroup::{CgroupParent, Leaf};
+use outlast_core::request::{CPU_PERCENT, DISK_RATE, Limits};
+use outlast_host::cgroup::{self, CgroupParent, Leaf};
 use outlast_host::proc;
 use rustix::io::Errno;
 
@@ -35,7 +35,7 @@ impl Cage {
 
     /// A leaf for the next command. One that was killed is not used again: the kernel (seen on 6.18) kills
     /// what is born into it by `CLONE_INTO_CGROUP`, because it compares the leaf's count of kills with
-    /// that of the parent's cgroup.
+    /// that of the parent's cgroup. Nor is one that has bounds, which are those of another command.
     pub fn renew(self, parent: Option<&CgroupParent>) -> Option<Cage> {
         if !self.spent {
             return Some(self);
@@ -56,6 +56,10 @@ impl Cage {
     /// Sets the bounds that its controllers can keep and tells those that they cannot.
     pub fn bound(&mut self, limits: &Limits) -> Limits {
         let mut left = limits.clone();
+        self.spent |= limits.memory.is_some() || limits.pids.is_some() || limits.throttled;
+        if limits.throttled {
+            self.throttle();
+        }
         if limits.memory.is_some_and(|bytes| self.has("memory") && self.leaf.set_memory_max(bytes).is_ok()) {
             left.memory = None;
         }
@@ -65,6 +69,19 @@ impl Cage {
         self.oom_kills = self.leaf.memory_events().ok().flatten().unwrap_or(0);
         self.refused_forks = self.leaf.pids_events().ok().flatten().unwrap_or(0);
         left
+    }
+
+    /// Slows the tree down where a controller can; one that the kernel refuses is as one that is not there.
+    fn throttle(&self) {
+        if self.has("cpu") {
+            let _ = self.leaf.set_cpu_max(CPU_PERCENT);
+        }
+        if self.has("io") {
+            // What stands on another disk, such as a volume, counts there too.
+            for disk in cgroup::disks() {
+                let _ = self.leaf.set_io_max(&disk, DISK_RATE);
+            }
+        }
     }
 
     fn has(&self, controller: &str) -> bool {
@@ -119,5 +136,67 @@ impl Sampler {
         }
         let exact: u64 = tree.iter().map(|stat| proc::pss(stat.pid).ok().flatten().unwrap_or(stat.rss)).sum();
         (exact > most).then_some(Resource::Memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    /// A directory with the files of a leaf that has these controllers. Few hosts give their controllers away, and what is
+    /// written is the same.
+    struct Pretended(PathBuf);
+
+    impl Pretended {
+        fn new(name: &str, controllers: &str) -> (Pretended, Cage) {
+            let path = std::env::temp_dir().join(format!("outlast-leaf-{name}-{}", std::process::id()));
+            fs::create_dir(&path).expect("a directory");
+            fs::write(path.join("cgroup.controllers"), controllers).expect("a file");
+            for controller in controllers.split(' ') {
+                fs::write(path.join(format!("{controller}.max")), "").expect("a file");
+            }
+            let leaf = Leaf::open(&path).expect("a leaf");
+            (Pretended(path), Cage { leaf, spent: false, oom_kills: 0, refused_forks: 0 })
+        }
+
+        fn read(&self, file: &str) -> Option<String> {
+            fs::read_to_string(self.0.join(file)).ok()
+        }
+    }
+
+    impl Drop for Pretended {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Covers: P8
+    #[test]
+    fn p8_each_controller_that_is_there_keeps_its_bound() {
+        let (leaf, mut cage) = Pretended::new("all", "cpu io memory pids");
+        let left = cage.bound(&Limits::bounded());
+        assert_eq!(left, Limits { memory: None, pids: None, ..Limits::bounded() });
+        let read = |file| leaf.read(file).expect("a file");
+        let written = (read("memory.max"), read("pids.max"), read("cpu.max"));
+        assert_eq!(written, ("4294967296".to_owned(), "256".to_owned(), "200000 100000".to_owned()));
+        let any_disk = fs::read_dir(Path::new("/sys/block")).is_ok_and(|mut disks| disks.next().is_some());
+        assert_eq!(read("io.max").contains(" rbps=104857600 wbps=104857600"), any_disk);
+
+        // Another command gets another leaf then, where it is not bounded by these.
+        assert!(cage.spent);
+        let (leaf, mut cage) = Pretended::new("none", "hugetlb");
+        assert_eq!(cage.bound(&Limits::default()), Limits::default());
+        assert!(!cage.spent, "it has no bounds");
+        assert_eq!(cage.bound(&Limits::bounded()), Limits::bounded(), "memory and processes are left to sampling");
+        assert_eq!((leaf.read("cpu.max"), leaf.read("io.max")), (None, None));
+        let (leaf, mut cage) = Pretended::new("free", "cpu io memory pids");
+        cage.bound(&Limits { files: Some(5), ..Limits::default() });
+        assert_eq!(
+            ["memory.max", "pids.max", "cpu.max", "io.max"].map(|file| leaf.read(file)),
+            [(); 4].map(|()| Some(String::new()))
+        );
     }
 }

@@ -116,14 +116,22 @@ fn p10_bounds_of_the_tree_are_kept_and_the_answer_says_by_whom() {
     let world = world();
     let hog = ["python3", "-c", "import time; time.sleep(1); x = b'x' * (300 << 20); time.sleep(50)"];
     let storm = ["sh", "-c", "sleep 1; for i in $(seq 100); do sleep 50 & done; wait"];
-    let rows: [(&[&str], &[&str], &str); 2] =
-        [(&["--memory", "64MiB"], &hog, "memory"), (&["--pids", "32"], &storm, "pids")];
-    for (options, command, resource) in rows {
+    let rows: [(&[&str], &[&str], &str, &str); 2] = [
+        (&["--memory", "64MiB"], &hog, "memory", "memory is bounded"),
+        (&["--pids", "32"], &storm, "pids", "processes"),
+    ];
+    for (options, command, resource, words) in rows {
         let id = world.bg(&[options, &["--"], command].concat());
         let running = world.status(&id);
         running.runs();
         let by = running.str("/limits_kept_by").to_owned();
-        assert!(by == "kernel" || by == "sampling", "{running:?}");
+        let said = match by.as_str() {
+            "kernel" => "by the kernel",
+            "sampling" => "by sampling",
+            _ => panic!("{running:?}"),
+        };
+        let doctor = world.outlast(&["doctor"]).text();
+        assert!(doctor.contains(&format!("{words} {said}")), "{doctor}");
         // Who was refused a fork by the kernel may go on without it; by sampling the tree is stopped.
         let ended = world.wait(&id);
         assert_eq!(ended.str("/limits_kept_by"), by);
@@ -178,6 +186,7 @@ fn p8_every_command_is_bounded_where_that_is_the_policy() {
         let call = world.call(&[&["run", "-b", "--json"], options, &["--", "true"]].concat());
         let told = call.env("OUTLAST_POLICY", path.display().to_string()).run().ok().json();
         let record = world.record(told.str("/id"), "request.json");
+        assert_eq!(record.bool("/limits/throttled"), text.contains("bounded"), "{text}");
         ["pids", "memory", "core", "files"].map(|limit| record.at(&format!("/limits/{limit}")).as_u64())
     };
     let narrow = recorded(&["--pids", "8", "--memory", "1TiB"], "[limits]\nbounded = true\n");

@@ -73,6 +73,30 @@ fn r3_a_directory_outside_of_the_root_is_not_used() {
     refused(&world, run(&world, "root = \"/no/root\"\n", &["--", "touch", "ran"]), &["/no/root"]);
 }
 
+/// Covers: R3
+#[test]
+fn r3_nothing_starts_in_a_session_whose_lock_is_not_to_be_had() {
+    let world = world();
+    let root = world.file("root");
+    fs::create_dir_all(root.join("sub")).expect("directories");
+    let (at, sub) = (root.display().to_string(), root.join("sub").display().to_string());
+    let text = format!("root = \"{at}\"\n");
+    // No keeper lives yet, and none can hold the lock of this one.
+    let session = world.new_session(&[]);
+    let lock = world.session_dir(&session).join("keeper.lock");
+    fs::create_dir(&lock).expect("a directory in its place");
+    for dir in [&sub, "/"] {
+        let output = run(&world, &text, &["--session", &session, "--cwd", dir, "--", "touch", "ran"]);
+        assert!(output.code != Some(0) && output.err().contains("keeper.lock"), "{output:?}");
+        assert!(!root.join("ran").exists() && !root.join("sub/ran").exists(), "it ran");
+    }
+    fs::remove_dir(&lock).expect("an empty directory");
+    // Where there can be no session at all, what is outside of the root is decided just the same.
+    let nowhere = world.call(&["run", "--cwd", "/", "--", "pwd"]).env("OUTLAST_STATE_DIR", "/proc/none");
+    let moved = nowhere.env("OUTLAST_POLICY", policy(&world, &text)).run().ok();
+    assert!(moved.text() == format!("{at}\n") && moved.err().contains("is outside of the root"), "{moved:?}");
+}
+
 /// Covers: R4
 #[test]
 fn r4_roles_that_may_not_start_anything() {

@@ -29,6 +29,27 @@ fn t1_lines_have_their_keys_and_no_null() {
 }
 
 #[test]
+fn t1_an_end_in_the_foreground_has_its_line_where_the_trace_holds_all() {
+    let world = world();
+    let file = world.root().join("policy.toml");
+    std::fs::write(&file, "trace = \"all\"\n").expect("a file");
+    let call = |args: &[&str]| world.call(args).env("OUTLAST_POLICY", file.display().to_string()).run();
+    call(&["run", "-c", "echo one; exit 7"]).exits(7);
+    call(&["run", "--", "no-such-program"]).exits(127);
+    let started = call(&["run", "-b", "--json", "-c", "exit 9"]).ok().json();
+    call(&["wait", started.str("/id")]).exits(9);
+    let lines = world.trace("finished");
+    let told: Vec<(&str, i64, i64)> =
+        lines.iter().map(|line| (line.str("/end/kind"), line.int("/exit_code"), line.int("/bytes"))).collect();
+    assert_eq!(told, [("exited", 7, 4), ("spawn_failed", 127, 0)], "{lines:#?}");
+    for line in &lines {
+        assert!(!line.has("/log") && !line.has("/consumer"), "{line:?}");
+        assert!(line.has("/program") && line.has("/command") && line.has("/duration_ms"), "{line:?}");
+    }
+    assert_eq!(world.trace("completed").len(), 1, "an end in the background has one line, of its own type");
+}
+
+#[test]
 fn t2_one_completed_line_for_each_consumer() {
     let world = world();
     let rows = [("wait", "model"), ("stop", "model"), ("inbox", "human")];

@@ -36,6 +36,7 @@ fn request() -> Request {
         parent_command: None,
         parent_session: None,
         conceal: None,
+        trace_all: false,
         notify: Vec::new(),
         track_changes: None,
         umask: None,

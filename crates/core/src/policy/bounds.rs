@@ -17,6 +17,7 @@ impl Limits {
             address_space: Some(2 << 30),
             core: Some(0),
             more_processes: Some(128),
+            throttled: true,
         }
     }
 
@@ -35,6 +36,7 @@ impl Limits {
             address_space: least(self.address_space, asked.address_space),
             core: least(self.core, asked.core),
             more_processes: least(self.more_processes, asked.more_processes),
+            throttled: self.throttled || asked.throttled,
         }
     }
 }
@@ -53,5 +55,7 @@ mod tests {
         let given = Limits::bounded().narrowed_by(&asked);
         assert_eq!(given, Limits { files: Some(64), wall_ms: Some(5), ..Limits::bounded() });
         assert_eq!(none.narrowed_by(&asked), asked);
+        let throttled = Limits { throttled: true, ..none.clone() };
+        assert!(none.narrowed_by(&throttled).throttled && throttled.narrowed_by(&none).throttled);
     }
 }

@@ -26,6 +26,8 @@ pub struct Policy {
     pub secrets: Vec<Vec<u8>>,
     /// What is stored of commands.
     pub at_rest: AtRest,
+    /// Which ends the trace holds.
+    pub trace: TraceRule,
     /// Whether the output of a command is shown while it runs.
     pub live_output: LiveOutput,
     /// What the caller is to whoever runs outlast.
@@ -67,4 +69,15 @@ pub enum LiveOutput {
     Shown,
     /// Its size alone; the text comes with the end.
     Withheld,
+}
+
+/// Which ends the trace of a session holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceRule {
+    /// Those of commands in the background; one in the foreground leaves nothing on disk.
+    #[default]
+    Background,
+    /// All, those in the foreground as lines of the type `finished`.
+    All,
 }

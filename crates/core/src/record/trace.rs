@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ending::End;
 use crate::id::CommandId;
+use crate::record::ExitRecord;
+use crate::request::line_of;
 
 /// A line of `trace.jsonl`. A key with nothing to say is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,4 +80,22 @@ pub struct TraceLine {
     /// What went wrong, or why it was demoted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+}
+
+impl TraceLine {
+    /// The line with what an end says: its `end`, `exit_code`, `status`, the command and how long it ran.
+    #[must_use]
+    pub fn with_end(self, exit: ExitRecord) -> TraceLine {
+        TraceLine {
+            status: Some(if exit.is_ok() { "ok" } else { "error" }.to_owned()),
+            exit_code: exit.end.exit_code(),
+            duration_ms: Some(exit.duration_ms),
+            program: Some(exit.program.lossy()),
+            command: Some(line_of(&exit.command)),
+            limit: exit.limit,
+            bytes: Some(exit.output.bytes),
+            end: Some(exit.end),
+            ..self
+        }
+    }
 }

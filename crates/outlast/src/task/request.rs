@@ -133,6 +133,7 @@ impl TaskRequest {
             },
             stop_grace_ms: millis(self.stop_grace),
             conceal: session.conceals(),
+            trace_all: false,
             lifetime: Default::default(),
             survivors: Default::default(),
             cap: self.cap,

@@ -52,6 +52,9 @@ pub fn begin<'a>(post: &'a mut Post, work: Work) -> Option<Watch<'a>> {
         }
         Err(answer) => {
             clients.say(caller, &answer);
+            if let FromSupervisor::Ended { exit, .. } = &answer {
+                post.trace_finished(concealed.as_ref().unwrap_or(&request), exit);
+            }
             part(post, clients, caller);
             None
         }

@@ -155,6 +155,9 @@ impl Watch<'_> {
             self.told = true;
             // The keeper first: if this process dies in between, the caller finds nothing left to be told.
             self.post.tell_keeper(&ToOwnKeeper::Told, None);
+            if let Some(exit) = &self.exit {
+                self.post.trace_finished(&self.request, exit);
+            }
         }
         self.clients.say(number, &FromSupervisor::Heard);
     }

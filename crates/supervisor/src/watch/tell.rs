@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use outlast_core::ending::End;
 use outlast_core::lifecycle::{Cause, Life};
 use outlast_core::record::{ExitRecord, PROCESS, StatusRecord, TraceLine, schema};
-use outlast_core::request::to_hex;
+use outlast_core::request::{Request, to_hex};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToOwnKeeper};
 use outlast_host::clock;
 use outlast_host::crash;
@@ -13,7 +13,7 @@ use outlast_host::store::records::{self, Unpublished};
 use outlast_host::store::trace;
 use outlast_host::sys::memory;
 
-use super::{DOOR, Watch};
+use super::{DOOR, Post, Watch};
 use crate::context::fresh_event;
 use crate::poll::Interest;
 
@@ -24,6 +24,24 @@ fn foreseen(cause: &Cause) -> End {
         Cause::Clock(clock) => End::TimedOut { clock: *clock, fact: None },
         Cause::Resource(resource) => End::Limit { resource: *resource, fact: None },
         Cause::SessionEnd => End::Abandoned { fact: None },
+    }
+}
+
+impl Post {
+    /// The line of an end in the foreground, where the trace holds all ends. One that is told later has that line then.
+    pub(super) fn trace_finished(&self, request: &Request, exit: &ExitRecord) {
+        let Some((session, record)) = self.context.session.as_ref().filter(|_| request.trace_all) else { return };
+        let line = TraceLine {
+            kind: "finished".to_owned(),
+            event: fresh_event().to_string(),
+            parent: Some(request.turn.clone().unwrap_or_else(|| record.start_event.clone())),
+            session: request.session.to_string(),
+            at_ms: clock::unix_ms(),
+            id: Some(request.id),
+            ..TraceLine::default()
+        };
+        // Its caller has it; nobody is left here who could be told of a line that is missing.
+        let _ = trace::append(session.dir(), &line.with_end(exit.clone()), record.durability);
     }
 }
 
