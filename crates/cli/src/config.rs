@@ -32,12 +32,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The limit of a run that asks for this one.
+    /// The limit that a run asks for which names this one.
     pub fn wall(&self, asked: Option<Duration>) -> Option<Duration> {
-        match (asked.or(self.limit), self.max_limit) {
-            (Some(asked), Some(most)) => Some(asked.min(most)),
-            (asked, most) => asked.or(most),
-        }
+        asked.or(self.limit)
     }
 }
 
@@ -120,6 +117,8 @@ impl Config {
         let mut library = outlast::Config::new(&self.state_dir);
         library.search = self.path();
         library.policy = self.policy.library(to_model, &self.vars);
+        let most = self.bounds.max_limit.map(|most| u64::try_from(most.as_millis()).unwrap_or(u64::MAX));
+        library.policy.limits.wall_ms = most;
         library
     }
 

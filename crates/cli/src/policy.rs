@@ -71,6 +71,9 @@ impl Bounds {
         };
         let cpu = self.cpu.as_deref().map(units::parse_duration).transpose();
         let cpu = cpu.map_err(|error| format!("[limits]: {error}"))?;
+        if self.pids == Some(0) {
+            return Err("[limits]: with `pids = 0` nothing could run".to_owned());
+        }
         let rest = if self.bounded { Limits::bounded() } else { Limits::default() };
         Ok(Limits {
             memory: size(&self.memory)?.or(rest.memory),

@@ -18,6 +18,7 @@ impl Session {
         let policy = &self.runtime().inner.config.policy;
         let refused = Error::Refused;
         policy.role.admit(policy.shell_access).map_err(refused)?;
+        let mut remarks = policy.limits.cuts(&request.limits);
         request.limits = policy.limits.narrowed_by(&request.limits);
         if !request.rights.is_empty() {
             return Err(Error::Refused(format!(
@@ -26,7 +27,6 @@ impl Session {
                 request.rights.join(", ")
             )));
         }
-        let mut remarks = Vec::new();
         if policy.is_about_starts() {
             let argv: Vec<OsText> = request.argv.iter().map(OsText::from).collect();
             if let (Some(programs), Some(program)) = (&policy.programs, argv.first()) {

@@ -207,8 +207,16 @@ impl Error {
     }
 }
 
+/// At most so many ids are named.
+const MOST_IDS: usize = 8;
+
 fn list(ids: &[CommandId]) -> String {
-    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    let named: Vec<String> = ids.iter().take(MOST_IDS).map(ToString::to_string).collect();
+    let more = match ids.len().saturating_sub(MOST_IDS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    named.join(", ") + &more
 }
 
 /// The result of a call of this crate.

@@ -225,7 +225,8 @@ impl Running {
         self.launched.channel.send(&ToSupervisor::Demote).await
     }
 
-    /// Sends one signal to the command's group; not a stop.
+    /// Sends one signal to the command's group; not a stop. Where other callers wait for it nothing is sent, and
+    /// [`Running::next`] fails with [`Error::OthersWait`]; this caller still waits then.
     pub async fn signal(&mut self, signal: i32) -> Result<()> {
         self.launched.channel.send(&ToSupervisor::Signal { signal }).await
     }

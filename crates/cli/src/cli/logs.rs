@@ -86,7 +86,7 @@ pub async fn logs(args: LogsArgs, context: &Context) -> Answer {
     let command = context.command(&args.scope, &args.id).await?;
     let mut reader = Reader::new(context.printer, args.raw, args.timestamps, grep);
     if args.follow {
-        follow(&args, &command, &mut reader).await
+        follow(&args, &command, &mut reader, context).await
     } else {
         read(&args, &command, &mut reader, context).await
     }
@@ -123,7 +123,7 @@ async fn read(args: &LogsArgs, command: &Command, reader: &mut Reader, context: 
     Ok(exit::DONE)
 }
 
-async fn follow(args: &LogsArgs, command: &Command, reader: &mut Reader) -> Answer {
+async fn follow(args: &LogsArgs, command: &Command, reader: &mut Reader, context: &Context) -> Answer {
     let from = match args.tail {
         Some(lines) => command.tail_offset(lines).await?,
         None => args.offset.unwrap_or(0),
@@ -141,6 +141,9 @@ async fn follow(args: &LogsArgs, command: &Command, reader: &mut Reader) -> Answ
         }
     }
     reader.finish(false)?;
+    if let Some(problem) = follower.problem() {
+        context.printer.say(&format!("records incomplete: {}", display_line(problem)));
+    }
     Ok(exit::DONE)
 }
 

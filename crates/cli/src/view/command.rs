@@ -60,6 +60,11 @@ struct ChangedPart {
     opaque: bool,
 }
 
+/// What the policies made of a start, as the note of its answer.
+fn note_of(remarks: &[String]) -> Option<String> {
+    (!remarks.is_empty()).then(|| remarks.join("; "))
+}
+
 impl CommandView {
     /// The command with the text of its output.
     pub fn whole(snapshot: &Snapshot) -> Self {
@@ -75,7 +80,8 @@ impl CommandView {
 
     /// The command with the text of its output, for a caller whose wait or start ended with this demotion.
     pub fn demoted(demotion: &Demotion, snapshot: &Snapshot) -> Self {
-        CommandView { joined: demotion.joined, ..Self::whole(snapshot) }
+        let whole = Self::whole(snapshot);
+        CommandView { joined: demotion.joined, note: note_of(&demotion.remarks).or(whole.note.clone()), ..whole }
     }
 
     /// The command as a list shows it.
@@ -173,7 +179,7 @@ impl CommandView {
             detached: exit.detached,
             limit: exit.limit.clone(),
             errors: exit.errors.clone(),
-            note: None,
+            note: note_of(&finished.remarks),
             pruned_at_ms: None,
             changed: changed(&finished.changes),
             tracked: exit.tracked.as_ref().map(TrackedPart::of),

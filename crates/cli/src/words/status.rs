@@ -264,7 +264,7 @@ pub fn waited(snapshot: &Snapshot, waited: Duration, met: bool) -> String {
         _ => notice::records_incomplete(&snapshot.errors),
     };
     let phase = waited_phase(snapshot, waited, met);
-    incomplete.map_or(phase.clone(), |line| format!("{phase}\n{line}"))
+    std::iter::once(phase).chain(incomplete).chain(pruned(snapshot)).collect::<Vec<_>>().join("\n")
 }
 
 fn waited_phase(snapshot: &Snapshot, waited: Duration, met: bool) -> String {

@@ -102,6 +102,29 @@ fn h7_a_stop_that_others_would_notice_needs_force() {
     }
 }
 
+/// Covers: H7
+#[test]
+fn h7_an_interrupt_of_one_caller_is_none_for_the_others() {
+    let world = world();
+    let mut calls: Vec<_> = (0..2)
+        .map(|at| {
+            let call = world.spawn(&["run", "--join", "--grace", "60s", "-c", GATED]);
+            if at == 0 {
+                world.wait_file("starts");
+            } else {
+                call.wait_stderr("it joined", |text| text.contains("joined"));
+            }
+            call
+        })
+        .collect();
+    calls[0].signal(Signal::INT);
+    let left = calls.remove(0).wait().exits(130);
+    assert!(left.err().contains("still wait for it: 1"), "{left:?}");
+    open_gate(&world);
+    calls.remove(0).wait().exits(3);
+    assert_eq!(starts(&world), 1);
+}
+
 #[test]
 fn h2_what_outlived_its_keeper_is_joined_all_the_same() {
     let world = world();

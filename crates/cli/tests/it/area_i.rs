@@ -50,6 +50,12 @@ fn i4_pruned_is_an_answer_of_its_own() {
 
     let logs = world.outlast(&["logs", &id]).ok();
     assert!(logs.text().is_empty() && logs.err().contains("pruned on 2"), "{logs:?}");
+    let followed = world.outlast(&["logs", &id, "-f"]).ok();
+    assert!(followed.text().is_empty() && followed.err().contains("pruned on 2"), "{followed:?}");
+    for until in ["exit", "output:1"] {
+        let waited = world.outlast(&["wait", &id, "--until", until]);
+        assert!(waited.text().contains("pruned on 2"), "{waited:?}");
+    }
     for _ in 0..2 {
         let stopped = world.outlast(&["stop", &id]).ok();
         assert!(stopped.text().contains("already ended, pruned"), "{stopped:?}");

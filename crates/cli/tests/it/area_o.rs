@@ -13,7 +13,7 @@ fn o1_a_silent_command_in_the_foreground_is_noticed_once() {
     let told = ended.err();
     // After output the time begins anew, but one notice is enough.
     assert_eq!(told.matches("is still running after 1s").count(), 1, "{told}");
-    for fact in ["this is not an error", "of processor time", "`outlast logs`", "`outlast stop`", "--quiet-after 0s"] {
+    for fact in ["this is not an error", "of processor time", "Ctrl-Z moves it", "Ctrl-C", "--quiet-after 0s"] {
         assert!(told.contains(fact), "{fact}: {told}");
     }
     for claim in ["stalled", "stuck"] {

@@ -195,3 +195,15 @@ fn p8_every_command_is_bounded_where_that_is_the_policy() {
     assert_eq!(under("", "ulimit -n 99", &[], files), "99\n99\n");
     assert_eq!(recorded(&["--pids", "8"], ""), [Some(8), None, None, None]);
 }
+
+/// Covers: P3
+#[test]
+fn p3_a_limit_that_is_cut_is_said() {
+    let world = world();
+    let call = |args: &[&str]| world.call(args).env("OUTLAST_MAX_LIMIT", "60s").run();
+    let told = call(&["run", "--limit", "10h", "--json", "--", "true"]).ok();
+    assert!(told.json().str("/note").contains("limit 10h was cut to 1m"), "{told:?}");
+    assert!(told.err().contains("limit 10h was cut to 1m"), "{told:?}");
+    let told = call(&["run", "--limit", "10s", "--json", "--", "true"]).ok();
+    assert!(told.json().at("/note").is_null() && told.err().is_empty(), "{told:?}");
+}

@@ -23,8 +23,12 @@ pub fn quiet(name: &str, silence: Silence, tools: bool, how: &str) -> String {
     let time = format_duration(Duration::from_secs(silence.silent.as_secs().max(1)));
     let cpu = silence.cpu.map(|cpu| format!(" Its processes have used {} of processor time.", format_elapsed(cpu)));
     let input = if silence.reads_input { " It waits for input." } else { "" };
-    let ways =
-        if tools { "`read` shows it, `stop` ends it" } else { "`outlast logs` shows it, `outlast stop` ends it" };
+    // Without the tools it is said to whoever waits in the foreground, where no other verb knows its id yet.
+    let ways = if tools {
+        "`read` shows it, `stop` ends it"
+    } else {
+        "Ctrl-Z moves it to the background, Ctrl-C interrupts it"
+    };
     format!(
         "{name} is still running after {time} without visible output; this is not an error.{}{input} {ways}, {how} \
          switches this notice off.",

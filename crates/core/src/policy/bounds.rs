@@ -1,6 +1,9 @@
 //! The bounds that every command has, whatever its call asks for.
 
+use std::time::Duration;
+
 use crate::request::Limits;
+use crate::units::{format_duration, format_size};
 
 impl Limits {
     /// The bounds of the policy `bounded`.
@@ -39,6 +42,24 @@ impl Limits {
             throttled: self.throttled || asked.throttled,
         }
     }
+
+    /// What a call asked for and did not get, because these bounds are narrower; a sentence for each.
+    #[must_use]
+    pub fn cuts(&self, asked: &Limits) -> Vec<String> {
+        let cut = |name: &str, most: Option<u64>, asked: Option<u64>, words: fn(u64) -> String| {
+            let (most, asked) = (most?, asked?);
+            (asked > most)
+                .then(|| format!("{name} {} was cut to {}, the most that is allowed here", words(asked), words(most)))
+        };
+        let time = |ms| format_duration(Duration::from_millis(ms));
+        let cuts = [
+            cut("limit", self.wall_ms, asked.wall_ms, time),
+            cut("idle limit", self.idle_ms, asked.idle_ms, time),
+            cut("memory", self.memory, asked.memory, format_size),
+            cut("pids", self.pids, asked.pids, |count| count.to_string()),
+        ];
+        cuts.into_iter().flatten().collect()
+    }
 }
 
 #[cfg(test)]
@@ -55,6 +76,8 @@ mod tests {
         let given = Limits::bounded().narrowed_by(&asked);
         assert_eq!(given, Limits { files: Some(64), wall_ms: Some(5), ..Limits::bounded() });
         assert_eq!(none.narrowed_by(&asked), asked);
+        let cuts = Limits::bounded().cuts(&Limits { memory: Some(8 << 30), pids: Some(3), ..none.clone() });
+        assert_eq!(cuts, ["memory 8GiB was cut to 4GiB, the most that is allowed here"]);
         let throttled = Limits { throttled: true, ..none.clone() };
         assert!(none.narrowed_by(&throttled).throttled && throttled.narrowed_by(&none).throttled);
     }

@@ -67,10 +67,14 @@ impl Watch<'_> {
                 Some(others) => self.clients.say(number, &FromSupervisor::NotStopped { others }),
                 None => self.stop(number, by, grace_ms, signal),
             },
-            ToSupervisor::Signal { signal } => {
-                let refused = self.send_signal(signal);
-                self.clients.say(number, &FromSupervisor::Delivered { refused });
-            }
+            // One of several callers has no more right to end the command by it than by a stop.
+            ToSupervisor::Signal { signal } => match self.others(number).filter(|_| self.is_caller(number)) {
+                Some(others) => self.clients.say(number, &FromSupervisor::NotStopped { others }),
+                None => {
+                    let refused = self.send_signal(signal);
+                    self.clients.say(number, &FromSupervisor::Delivered { refused });
+                }
+            },
             ToSupervisor::InputDone { close } => self.input_done(number, close),
             ToSupervisor::Receipt { id, paths } => self.take_receipt(number, id, paths),
             ToSupervisor::Status => self.tell_status(number),

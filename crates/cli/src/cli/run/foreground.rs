@@ -107,7 +107,16 @@ struct Front {
 impl Front {
     async fn attend(mut self) -> Answer {
         loop {
-            match self.next().await? {
+            let event = match self.next().await {
+                // Its signal was for a command that others wait for: it leaves, and they have it to themselves.
+                Err(Failure::Runtime(outlast::Error::OthersWait { id, others })) => {
+                    self.sink.drain();
+                    self.sink.say(&format!("{id} goes on; callers that still wait for it: {others}"));
+                    return Ok(exit::INTERRUPTED);
+                }
+                event => event?,
+            };
+            match event {
                 Event::Command(Some(RunEvent::Ended(finished))) => return self.ended(&finished).await,
                 Event::Command(Some(RunEvent::Demoted(demotion))) => return self.demoted(&demotion).await,
                 Event::Command(Some(event)) => self.show(event),
