@@ -202,6 +202,7 @@ mod tests {
             conceal: None,
             trace_all: false,
             notify: Vec::new(),
+            track_changes: None,
         }
     }
 

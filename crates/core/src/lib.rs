@@ -15,6 +15,7 @@ pub mod lanes;
 pub mod request;
 pub mod push;
 pub mod joining;
+pub mod tracking;
 pub mod record;
 pub mod receipt;
 pub mod wire;

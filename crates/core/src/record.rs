@@ -11,6 +11,7 @@ use crate::id::{Alias, CommandId, SessionId};
 use crate::joining::Joinable;
 use crate::origin::Trust;
 use crate::request::{Delivery, LogCap, OsText, Request, Survivors, from_hex};
+use crate::tracking::Tracked;
 
 pub use closed::{ClosedRecord, Discarded};
 pub use kept::{BoundRecord, ContextRecord, PrunedRecord, TextRecord};
@@ -338,6 +339,9 @@ pub struct ExitRecord {
     /// wrote no output is its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
+    /// Which files changed meanwhile, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracked: Option<Tracked>,
     /// Who lived on.
     #[serde(default)]
     pub survivors: Vec<Survivor>,
@@ -387,6 +391,7 @@ impl ExitRecord {
             output: OutputState::default(),
             tail: None,
             result: None,
+            tracked: None,
             survivors: Vec::new(),
             survivors_policy: request.survivors,
             limits_kept_by: None,

@@ -13,7 +13,7 @@ use crate::units::parse_duration;
 /// Bytes that the kernel takes as a string: an argument, an environment entry, a path.
 ///
 /// Stored as a JSON string where it is UTF-8, else as `{"hex": "…"}`, so nothing is lost.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OsText(pub Vec<u8>);
 
 impl OsText {
@@ -343,6 +343,9 @@ pub struct Request {
     /// Regular expressions: of lines of its output that match one its consumer hears while it runs in the background.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<String>,
+    /// The directory below which is looked for files that change while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub track_changes: Option<OsText>,
     /// The caller's file mode creation mask (umask(2)); none leaves the keeper's.
     #[serde(default)]
     pub umask: Option<u32>,

@@ -11,6 +11,7 @@ pub mod sys;
 pub mod crash;
 pub mod proc;
 pub mod clock;
+pub mod files;
 pub mod strays;
 pub mod program;
 pub mod terminal;

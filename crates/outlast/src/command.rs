@@ -245,7 +245,8 @@ impl Command {
 fn ended_snapshot(dir: &CommandDir, exit: ExitRecord, with_text: bool) -> Result<Snapshot> {
     let output = settle::final_output(dir, &exit)?;
     let kept = exit.kept_tail().filter(|_| with_text);
-    let mut snapshot = Snapshot::of_exit(exit, output, Some(dir))?;
+    let tracked = exit.tracked.clone().filter(|_| with_text);
+    let mut snapshot = Snapshot { tracked, ..Snapshot::of_exit(exit, output, Some(dir))? };
     if let Some(tail) = kept {
         let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);
         snapshot.output.show(tail, from);

@@ -9,6 +9,7 @@ use outlast_core::policy::redact::{CONTEXT, Counts, Edges, Redactor, Stream as C
 use outlast_core::receipt::Change;
 use outlast_core::record::{Discarded, ExitRecord, Phase, TraceLine};
 use outlast_core::request::{OsText, to_hex};
+use outlast_core::tracking::Tracked;
 use outlast_host::clock;
 use outlast_host::frame;
 use outlast_host::store::{index, trace};
@@ -214,6 +215,7 @@ impl Snapshot {
         let texts = self.label.iter_mut().chain(&mut self.errors).chain(&mut self.note).chain(&mut self.damaged);
         texts.chain(&mut self.result).chain(&mut self.limit).for_each(|text| line(text, mask));
         paths(&mut self.changes, mask);
+        tracked(&mut self.tracked, mask);
     }
 }
 
@@ -224,6 +226,7 @@ pub(crate) fn mask_exit(exit: &mut ExitRecord, mask: &mut Mask) {
     word(&mut exit.cwd, mask);
     let texts = exit.label.iter_mut().chain(&mut exit.errors).chain(&mut exit.result);
     texts.chain(&mut exit.limit).for_each(|text| line(text, mask));
+    tracked(&mut exit.tracked, mask);
     if let Some(mut tail) = exit.kept_tail() {
         mask.cover_alone(&mut tail, true);
         exit.tail = Some(to_hex(&tail));
@@ -247,6 +250,14 @@ pub(crate) fn paths(changes: &mut [Change], mask: &mut Mask) {
             Change::Write { paths } => words(paths, mask),
             Change::Opaque => {}
         }
+    }
+}
+
+/// Masks which files changed.
+fn tracked(tracked: &mut Option<Tracked>, mask: &mut Mask) {
+    if let Some(tracked) = tracked {
+        tracked.paths_mut().for_each(|path| word(path, mask));
+        tracked.problem.iter_mut().for_each(|text| line(text, mask));
     }
 }
 

@@ -109,6 +109,7 @@ pub use outlast_core::policy::{LiveOutput, Policy, TraceRule};
 pub use outlast_core::push::{Push, Reach};
 pub use outlast_core::receipt::Change;
 pub use outlast_core::request::Delivery;
+pub use outlast_core::tracking::Tracked;
 pub use output::{Excerpt, OutputView, Piece, Stream};
 pub use overview::SessionSummary;
 pub use quiet::{QUIET_AFTER, Quiet, quiet_time};

@@ -61,6 +61,10 @@ pub struct RunRequest {
     /// Regular expressions. While it runs in the background, lines of its output that match one of them are told to its
     /// consumer ([`Session::heads_ups`]) and to who listens. At most 16. It goes with no `join`, for what is joined has its own.
     pub notify: Vec<String>,
+    /// A directory, an absolute path: which files below it were created, modified or deleted while the command ran is told
+    /// with its end ([`Snapshot::tracked`](crate::Snapshot::tracked)), whoever did that. It is looked at before the start
+    /// and at the end; what git ignores is left out. It goes with no `join`.
+    pub track_changes: Option<PathBuf>,
     /// The time between TERM and KILL.
     pub stop_grace: Duration,
     /// A line for people.
@@ -118,6 +122,7 @@ impl RunRequest {
             hold: HOLD_BYTES,
             quiet_after: None,
             notify: Vec::new(),
+            track_changes: None,
             stop_grace: Duration::from_millis(STOP_GRACE_MS),
             label: None,
             consumer: "model".to_owned(),
@@ -169,6 +174,7 @@ impl RunRequest {
             trust: self.provenance.trust(),
             delivery: self.delivery,
             notify: self.notify,
+            track_changes: self.track_changes.as_ref().map(OsText::from),
             turn: self.turn,
             parent_command: self.parent_command,
             parent_session: self.parent_session,
@@ -198,6 +204,17 @@ impl RunRequest {
         }
         if self.join && !self.notify.is_empty() {
             return usage("what joins another command hears of no lines: `notify` goes with no `join`");
+        }
+        if let Some(dir) = &self.track_changes {
+            if self.join {
+                return usage("what joins another command tells no changes: `track_changes` goes with no `join`");
+            }
+            if !dir.is_absolute() || dir.as_os_str().as_bytes().contains(&0) || !dir.is_dir() {
+                let dir = dir.display();
+                return Err(Error::Usage(format!(
+                    "{dir}, whose files are to be tracked, is no absolute path of a directory"
+                )));
+            }
         }
         compiled(&self.notify)?;
         check_name(NameField::Consumer, &self.consumer).map_err(|error| Error::Usage(error.to_string()))

@@ -10,6 +10,7 @@ use outlast_core::record::{
     VerdictRecord, check_schema, schema,
 };
 use outlast_core::request::{Delivery, Lifetime, OsText, Stdin};
+use outlast_core::tracking::Tracked;
 use outlast_core::wire::LiveStatus;
 use outlast_host::store::command::CommandDir;
 use outlast_host::store::understood;
@@ -96,6 +97,9 @@ pub struct Snapshot {
     pub quiet_ms: Option<u64>,
     /// What it said it has changed; nothing before its end, and nothing where only a brief look was taken.
     pub changes: Vec<Change>,
+    /// Which files changed while it ran, where that was asked for; nothing before its end, and nothing where only a brief
+    /// look was taken.
+    pub tracked: Option<Tracked>,
     /// The report that named it as lost.
     pub report: Option<String>,
     /// When retention removed its output, Unix time in milliseconds; everything else is still known.
@@ -169,6 +173,7 @@ impl Snapshot {
             stdin_open: false,
             quiet_ms: None,
             changes: Vec::new(),
+            tracked: None,
             report: None,
             pruned_at_ms,
             note: newer.then(|| NEWER.to_owned()),
@@ -228,6 +233,7 @@ impl Snapshot {
             stdin_open: asked.as_ref().is_some_and(|asked| asked.stdin != Stdin::Null),
             quiet_ms: None,
             changes: Vec::new(),
+            tracked: None,
             report: None,
             pruned_at_ms: None,
             note: None,

@@ -7,6 +7,7 @@ mod finish;
 mod orphan;
 mod talk;
 mod tell;
+mod tracking;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ use crate::poll::{Interest, Poll, Ready};
 use crate::tree::Tree;
 use callers::Caller;
 use orphan::Orphan;
+use tracking::Baseline;
 
 const LINK: u64 = 1;
 const SIGNALS: u64 = 2;
@@ -207,6 +209,8 @@ pub struct Watch<'a> {
     capture: Capture,
     /// Masks secrets in what is stored, where that is asked for.
     redactor: Option<Arc<Redactor>>,
+    /// What files there were before the start, where changes are to be told.
+    baseline: Option<Baseline>,
     records: Option<Records>,
     clients: Clients,
     /// Who waits for it in the foreground, in the order in which they came.

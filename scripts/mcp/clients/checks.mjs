@@ -28,13 +28,13 @@ export async function drive(tools, call, heard) {
     check(text(result).includes('early') && !text(result).includes('late'), 'read', result);
     const given = new AbortController();
     const label = `cut ${process.pid}-${notes.length}-${Date.now()}`;
-    const cut = call('run', { command: 'echo cut; exec sleep 20', label }, { signal: given.signal, onprogress: () => given.abort('given up') });
+    const cut = call('run', { command: `echo ${label}; exec sleep 20`, label }, { signal: given.signal, onprogress: () => given.abort('given up') });
     const error = await cut.catch(thrown => thrown);
     check(error instanceof Error || !error?.content, 'a call that is given up rejects', error);
     if (!heard) return;
     // Over HTTP nobody tells a client when the server has noticed that it has gone.
     let row;
-    for (let count = 0; !row && count < 100; count++) {
+    for (const until = Date.now() + 10_000; !row && Date.now() < until;) {
         row = text(await call('list', {})).split('\n').find(one => one.includes(label));
     }
     check(Boolean(row), 'its command is listed', row);

@@ -53,12 +53,15 @@ pub struct RunArgs {
     /// Stop it after this time without output
     #[arg(long, value_name = "D", value_parser = context::duration)]
     idle_limit: Option<Duration>,
-    /// Say so once after this time without output, in the foreground alone; 0s: never [default: 15m]
+    /// Say once in the foreground that it is silent; 0s: never [default: 15m]
     #[arg(long, value_name = "D", value_parser = context::duration)]
     quiet_after: Option<Duration>,
-    /// In the background, tell its consumer of lines that match; may be given several times
+    /// In the background, tell its consumer of lines that match; repeatable
     #[arg(long, value_name = "RE", conflicts_with = "join")]
     notify: Vec<String>,
+    /// Tell with its end which files below this directory changed
+    #[arg(long, value_name = "DIR", conflicts_with = "join")]
+    track_changes: Option<OsString>,
     /// The working directory
     #[arg(long, value_name = "DIR")]
     cwd: Option<OsString>,
@@ -68,7 +71,7 @@ pub struct RunArgs {
     /// A line for people, shown in lists
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
-    /// What bounds its life: session, detached, detached:TTL
+    /// What bounds it: session, detached, detached:TTL
     #[arg(long, value_name = "HOW", default_value = "session", value_parser = outlast_core::request::parse_lifetime)]
     lifetime: Lifetime,
     /// What becomes of processes that it leaves
@@ -89,7 +92,7 @@ pub struct RunArgs {
     /// How its end is told: on its own, with what comes next, or to who asks
     #[arg(long, value_name = "FORM", default_value = "task")]
     delivery: DeliveryName,
-    /// Keep so much of its output, head and tail; at least 1KiB [default: 64MiB]
+    /// Keep so much of head and tail, at least 1KiB [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = context::size)]
     max_log: Option<u64>,
     /// Stop it when its whole tree has more memory than this

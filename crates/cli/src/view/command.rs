@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use outlast::{Change, Demotion, Excerpt, Finished, Snapshot, Stream};
+use outlast::{Change, Demotion, Excerpt, Finished, Snapshot, Stream, Tracked};
 use outlast_core::ending::End;
 use outlast_core::origin::Trust;
 use outlast_core::record::{Fate, Phase, Survivor};
+use outlast_core::request::OsText;
 use outlast_core::text::excerpt::{Tail, joined};
 use outlast_core::text::{TEXT_BYTES, readable};
 use serde::Serialize;
@@ -48,6 +49,7 @@ pub struct CommandView {
     note: Option<String>,
     pruned_at_ms: Option<u64>,
     changed: Option<ChangedPart>,
+    tracked: Option<TrackedPart>,
 }
 
 /// What a command said it has changed.
@@ -125,6 +127,7 @@ impl CommandView {
             note: snapshot.note.clone(),
             pruned_at_ms: snapshot.pruned_at_ms,
             changed: changed(&snapshot.changes),
+            tracked: snapshot.tracked.as_ref().map(TrackedPart::of),
         }
     }
 
@@ -173,6 +176,34 @@ impl CommandView {
             note: None,
             pruned_at_ms: None,
             changed: changed(&finished.changes),
+            tracked: exit.tracked.as_ref().map(TrackedPart::of),
+        }
+    }
+}
+
+/// Which files changed while a command ran.
+#[derive(Serialize)]
+struct TrackedPart {
+    dir: String,
+    created: Vec<String>,
+    modified: Vec<String>,
+    deleted: Vec<String>,
+    /// How many more there are.
+    more: u64,
+    /// Why this may not be all.
+    problem: Option<String>,
+}
+
+impl TrackedPart {
+    fn of(tracked: &Tracked) -> Self {
+        let texts = |paths: &[OsText]| paths.iter().map(OsText::lossy).collect();
+        TrackedPart {
+            dir: tracked.dir.lossy(),
+            created: texts(&tracked.created),
+            modified: texts(&tracked.modified),
+            deleted: texts(&tracked.deleted),
+            more: tracked.more,
+            problem: tracked.problem.clone(),
         }
     }
 }
@@ -263,6 +294,7 @@ pub mod tests {
             stdin_open: false,
             quiet_ms: None,
             changes: vec![],
+            tracked: None,
             report: None,
             note: None,
             pruned_at_ms: None,

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use outlast::{Demotion, Finished, Snapshot, StopOutcome};
+use outlast::{Demotion, Finished, Snapshot, StopOutcome, Tracked};
 use outlast_core::ending::{BY_OWNER_GONE, BY_SESSION_END, BY_SUPERVISOR_LOST, End, Fact};
 use outlast_core::id::CommandId;
-use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
+use outlast_core::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
 use outlast_core::notice::{self, Prospects, StatusHead, StatusPhase};
 use outlast_core::push::Push;
 use outlast_core::record::{Fate, Phase, Survivor};
@@ -88,6 +88,7 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
     if let Some(gap) = snapshot.output.gap {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
     }
+    lines.extend(snapshot.tracked.as_ref().map(tracked));
     lines.extend(pruned(snapshot));
     lines.extend(snapshot.report.as_ref().map(|report| format!("named by report {}", display_line(report))));
     match &snapshot.end {
@@ -161,8 +162,33 @@ pub fn ended_inline(finished: &Finished, because: Option<&str>, reader: Reader) 
     if let Some(gap) = finished.gap {
         lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
     }
+    lines.extend(exit.tracked.as_ref().map(tracked));
     lines.extend(notice::records_incomplete(&exit.errors));
     lines
+}
+
+/// Paths of each kind that a line names.
+const NAMED_PATHS: usize = 10;
+
+/// Which files changed, in one line.
+fn tracked(tracked: &Tracked) -> String {
+    let mut more = tracked.more;
+    let mut parts = Vec::new();
+    for (what, paths) in [("created", &tracked.created), ("modified", &tracked.modified), ("deleted", &tracked.deleted)]
+    {
+        let named: Vec<String> =
+            paths.iter().take(NAMED_PATHS).map(|path| quoted(&shorten(&path.lossy(), PROCESS_CHARACTERS))).collect();
+        more += (paths.len() - named.len()) as u64;
+        if !named.is_empty() {
+            parts.push(format!("{what} {}", named.join(", ")));
+        }
+    }
+    if more > 0 {
+        parts.push(format!("and {more} more"));
+    }
+    let changed = if parts.is_empty() { "no file changed".to_owned() } else { parts.join("; ") };
+    let problem = tracked.problem.as_deref().map(|problem| format!(" ({})", display_line(problem)));
+    format!("below {}: {changed}{}", quoted(&tracked.dir.lossy()), problem.unwrap_or_default())
 }
 
 /// Who ended it from outside, where it did not end by itself or by a limit.

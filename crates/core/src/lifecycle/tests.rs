@@ -38,6 +38,7 @@ fn request() -> Request {
         conceal: None,
         trace_all: false,
         notify: Vec::new(),
+        track_changes: None,
         umask: None,
         inherited: Vec::new(),
     }

@@ -37,6 +37,7 @@ impl Redactor {
             env: Vec::new(),
             label: request.label.as_deref().map(|label| self.text(label)),
             conceal: Some(Vec::new()),
+            track_changes: request.track_changes.as_ref().map(|dir| self.word(dir)),
             // One with a secret in it would mean something else with a mask in its place.
             notify: request.notify.iter().filter(|one| self.text(one) == **one).cloned().collect(),
             ..request.clone()

@@ -4,6 +4,7 @@ use outlast_core::id::Alias;
 use outlast_core::record::{ExitRecord, ProcessMark, RequestRecord, StatusRecord, schema};
 use outlast_core::request::{OsText, Request};
 use outlast_core::text::TEXT_BYTES;
+use outlast_core::tracking::{TRACKED_BYTES, TRACKED_PATHS};
 
 use super::aliases;
 use super::command::{CommandDir, NewCommand};
@@ -80,7 +81,9 @@ fn fill(
     let lease =
         dir.try_lease(me).map_err(tell)?.ok_or_else(|| format!("{} is leased already", dir.path().display()))?;
     let length = request.argv.iter().map(|text| text.0.len()).sum::<usize>() + request.cwd.0.len();
-    let size = u32::try_from(EXIT_SPACE + 2 * length).unwrap_or(u32::MAX);
+    // Paths in hexadecimal digits, and what stands around each.
+    let tracked = request.track_changes.as_ref().map_or(0, |_| 2 * TRACKED_BYTES + 16 * TRACKED_PATHS);
+    let size = u32::try_from(EXIT_SPACE + 2 * length + tracked).unwrap_or(u32::MAX);
     let space = Some(dir.reserve_exit(size).map_err(tell)?);
     let door = dir.bind_door().map_err(|error| error.to_string())?;
     let alias = aliases::append(session.dir(), request.id).map_err(tell)?;

@@ -144,6 +144,7 @@ impl TaskRequest {
             trust: self.provenance.trust(),
             delivery: self.delivery,
             notify: Vec::new(),
+            track_changes: None,
             umask: None,
             inherited: Vec::new(),
             turn: self.turn.clone(),

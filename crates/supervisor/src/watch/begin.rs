@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::callers::Caller;
+use super::tracking::Baseline;
 use super::{LEADER, PIPES, Post, Stdin, Watch};
 use crate::birth::{self, Born, Failed};
 use crate::capture::Capture;
@@ -97,6 +98,7 @@ struct Started {
     at: std::time::Duration,
     at_ms: u64,
     limits_left: outlast_core::request::Limits,
+    baseline: Option<Baseline>,
 }
 
 /// Starts what is asked for; `stored` is that as it may be stored, without what the redactor masks.
@@ -124,12 +126,13 @@ fn start(
     if let Some(cage) = &mut post.cage {
         limits_left = cage.bound(&request.limits);
     }
+    let baseline = Baseline::take(request);
     let (at, at_ms) = (clock::monotonic(), clock::unix_ms());
     let leaf = post.cage.as_ref().map(|cage| cage.leaf().fd());
     match prepared.start(request, &post.context, leaf.as_ref()) {
         Ok(born) => {
             crash::point("supervisor.spawned");
-            Ok(Started { born, program, unpublished, at, at_ms, limits_left })
+            Ok(Started { born, program, unpublished, at, at_ms, limits_left, baseline })
         }
         Err(error) => {
             if let Some(unpublished) = unpublished {
@@ -203,7 +206,7 @@ fn watch<'a>(
     first: First,
     started: Started,
 ) -> Watch<'a> {
-    let Started { born, program, unpublished, at, at_ms, limits_left } = started;
+    let Started { born, program, unpublished, at, at_ms, limits_left, baseline } = started;
     let leader = leader_mark(&born.leader, &post.me);
     let line_begun = born.terminal.is_some().then_some(false);
     let queue = Default::default();
@@ -212,6 +215,7 @@ fn watch<'a>(
         life: Life::begin(&request, at),
         capture: Capture::new(&request, born.outputs, redactor.clone().map(Veil::new)),
         redactor,
+        baseline,
         started_at_ms: at_ms,
         demoted_at_ms: None,
         ended_at_ms: None,

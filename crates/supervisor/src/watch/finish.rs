@@ -34,6 +34,7 @@ impl Watch<'_> {
             self.capture.close();
         }
         let mut exit = self.final_record(survivors);
+        exit.tracked = self.tracked();
         crash::point("supervisor.exit-writing");
         if let Some(records) = &mut self.records
             && let Err(error) = records.write_exit(&exit)

@@ -41,6 +41,7 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
         (false, false) => Stdin::Null,
     };
     request.notify = notify(&args.notify)?;
+    request.track_changes = args.track_changes.as_ref().map(|dir| config.cwd.join(dir));
     request.streams = args.streams.into();
     request.grace = args.grace.or(config.bounds.grace).or((!config.terminal).then_some(GRACE));
     request.limits = limits(args, &config.bounds);
