@@ -113,7 +113,7 @@ struct Walk {
     guards: Vec<(Consumer, CompletionGuard)>,
     /// Calls in the foreground that joined a command and still wait for it.
     callers: Vec<(Consumer, CommandId, Running)>,
-    /// Processes that must have been started behind gates.
+    /// Processes that were started behind gates.
     started: usize,
 }
 
@@ -465,7 +465,8 @@ impl Walk {
         assert_eq!(once, self.model.tellings());
         assert_eq!(once.len(), self.model.commands.len() * CONSUMERS.len());
         let starts = std::fs::read_to_string(self.world.work_dir.join("starts")).unwrap_or_default();
-        assert_eq!(starts.lines().count(), self.started, "a launch that was joined started a process");
+        // One that was stopped right away may have said nothing of its start.
+        assert!(starts.lines().count() <= self.started, "a launch that was joined started a process: {starts}");
     }
 }
 
