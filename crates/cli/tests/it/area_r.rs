@@ -334,3 +334,27 @@ fn r5_what_may_become_a_secret_is_not_shown_before() {
     world.wait(&id);
     reads("https://u:********@host/\n*********************\n");
 }
+
+/// Covers: R5, C21
+#[test]
+fn r5_a_wait_for_output_says_nothing_of_what_is_not_shown() {
+    let world = world();
+    let word = format!("MY_PASSWORD={WORD}");
+    let line = "printenv MY_PASSWORD; echo visible; echo >p; while [ ! -e go ]; do sleep .05; done; printf tail";
+    let id = bg_shell(&world, &["-e", &word], line);
+    let wait = |until: &str, time: &str| {
+        let call = world.call(&["wait", &id, "--until", until, "--timeout", time]);
+        call.env("MY_PASSWORD", WORD)
+    };
+    world.wait_file("p");
+    wait("output:^[*]{21}$", "60s").run().ok();
+    let file = policy(&world, "live_output = \"withheld\"\n");
+    wait("output:visible", "200ms").env("OUTLAST_POLICY", &file).run().exits(124);
+    wait("output:^c", "200ms").run().exits(124);
+    fs::write(world.file("go"), "").expect("a file");
+    world.wait(&id);
+    for (until, code) in [("visible", 0), ("tail$", 0), ("^c", 1), ("horse", 1), ("^[*]{21}$", 0)] {
+        wait(&format!("output:{until}"), "60s").run().exits(code);
+        wait(&format!("output:{until}"), "60s").env("OUTLAST_POLICY", &file).run().exits(code);
+    }
+}
