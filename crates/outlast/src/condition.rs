@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::output::Piece;
 use crate::probe::{self, Probe};
 use crate::race::{self, First};
-use crate::read::ReadOptions;
 
 /// What is waited for.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +18,8 @@ pub enum Until {
     /// The end.
     #[default]
     Exit,
-    /// A line of output (its beginning included) that matches; what is there already counts.
+    /// A line of output (its beginning included) that matches as it is shown to who waits: what is masked or withheld
+    /// matches nothing. What is there already counts.
     Output(regex::bytes::Regex),
     /// No byte of output for so long.
     Quiet(Duration),
@@ -60,7 +60,7 @@ async fn or_end(command: &Command, condition: impl Future<Output = Result<Held>>
 }
 
 async fn matches(command: &Command, pattern: &regex::bytes::Regex) -> Result<Held> {
-    let mut follower = command.follow_raw(0, None).await?;
+    let mut follower = command.follow(0).await?;
     let mut lines = Lines { pattern, line: Vec::new() };
     loop {
         match race::first(follower.next(), ended(command)).await {
@@ -77,8 +77,8 @@ async fn matches(command: &Command, pattern: &regex::bytes::Regex) -> Result<Hel
         }
     }
     // What came between the last piece and the end counts too.
-    let mut rest = command.read_raw(ReadOptions { offset: follower.next_offset(), ..ReadOptions::default() }).await?;
-    while let Some(piece) = rest.next().await? {
+    follower.end()?;
+    while let Some(piece) = follower.next().await? {
         if lines.take(piece) {
             return Ok(Held::Met);
         }

@@ -103,6 +103,12 @@ impl Follower {
         }
     }
 
+    /// Waits for nothing more: what was captured by now is all.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        self.closed = true;
+        self.reread()
+    }
+
     fn mask(&mut self, piece: Piece) -> Result<()> {
         let Some(flow) = &mut self.flow else { return Ok(()) };
         match piece {

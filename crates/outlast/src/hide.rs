@@ -102,7 +102,7 @@ pub(crate) struct Flow {
 impl Flow {
     /// From the start of an output, or behind this context of it.
     pub(crate) fn after(redactor: Arc<Redactor>, context: Vec<u8>, cut: bool) -> Flow {
-        let streams = HashMap::from([(Stream::Merged, Chunks::after(context, cut))]);
+        let streams = HashMap::from([(Stream::Merged, Chunks::after(&redactor, &context, cut))]);
         Flow { redactor, streams, counts: Counts::new() }
     }
 
@@ -119,7 +119,7 @@ impl Flow {
     pub(crate) fn rest(&mut self, missing: bool) -> Vec<(Stream, Vec<u8>)> {
         let mut rest = Vec::new();
         for (stream, chunks) in &mut self.streams {
-            let (bytes, counts) = if missing { chunks.cut(&self.redactor) } else { chunks.finish(&self.redactor) };
+            let (bytes, counts) = if missing { chunks.cut() } else { chunks.finish(&self.redactor) };
             add_up(&mut self.counts, counts);
             rest.extend((!bytes.is_empty()).then_some((*stream, bytes)));
         }

@@ -105,7 +105,7 @@ impl Command {
     }
 
     /// The same with everything that came.
-    pub(crate) async fn read_raw(&self, options: ReadOptions) -> Result<Reading> {
+    async fn read_raw(&self, options: ReadOptions) -> Result<Reading> {
         loop {
             let dir = self.dir()?;
             let reading = self.read_in(&dir, options).await;

@@ -273,3 +273,88 @@ fn hides_all(text: &str) {
         }
     }
 }
+
+/// Covers: R5
+#[test]
+fn r5_no_form_of_printing_shows_a_secret() {
+    let world = world();
+    let file = policy(&world, "at_rest = \"redacted\"\n");
+    let (known, word) = (format!("X_TOKEN={MIXED}"), format!("MY_PASSWORD={WORD}"));
+    let (one, two) = MIXED.split_at(20);
+    let key = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+    let lines = [
+        "printf '\\033]0;%s\\007v\\n' $X_TOKEN".to_owned(),
+        "printf '\\033]8;;http://x/%s\\033\\\\v\\n' $MY_PASSWORD".to_owned(),
+        format!("printf '{one}\\302\\2330m{two}\\n'"),
+        format!("printf '{one}\\2330m{two}\\n'"),
+        format!("printf '{{\"log\":\"line\\\\n{MIXED}\"}} token%%3D{MIXED}\\n'"),
+        format!("printf 'x {key}' | sed 's/^x /-----BEGIN PRIVATE KEY----- /'; echo"),
+        format!("printf -- '-----BEGIN RSA PRIVATE KEY-----\\n{key}\\n' | cat -n"),
+    ];
+    for line in &lines {
+        let call = || world.call(&["run", "-e", &known, "-e", &word, "-c", line]);
+        let shown = call().run().ok().text();
+        hides_all(&shown);
+        assert!(shown.contains("*******") && !shown.contains(&key[..9]), "{line}: {shown}");
+        let stored_too = call().env("OUTLAST_POLICY", &file).env("OUTLAST_CONSUMER", "human").run().ok().text();
+        hides_all(&stored_too);
+        assert_eq!(stored_too, shown, "{line}");
+        let id = world.bg(&["-e", &known, "-e", &word, "-c", line]);
+        world.wait(&id);
+        for call in [&["logs", &id][..], &["logs", &id, "--raw"], &["logs", &id, "-f", "--raw"], &["status", &id]] {
+            let text = world.call(call).env("MY_PASSWORD", WORD).run().ok().text();
+            hides_all(&text.replace(line, ""));
+            assert!(!text.replace(line, "").contains(&key[..9]), "{line} by {call:?}: {text}");
+        }
+    }
+}
+
+/// Covers: R5, C21
+#[test]
+fn r5_what_may_become_a_secret_is_not_shown_before() {
+    let world = world();
+    let word = format!("MY_PASSWORD={WORD}");
+    fs::write(world.file("one"), "https://u:12345678").expect("a file");
+    let line = "cat one; echo >p; while [ ! -e go ]; do sleep .05; done; printf '@host/\\n'; printf cor; echo >q; \
+                while [ ! -e on ]; do sleep .05; done; echo rect-horse-battery";
+    let id = bg_shell(&world, &["-e", &word], line);
+    let reads = |expected: &str| {
+        for call in [&["logs", &id][..], &["logs", &id, "--raw"]] {
+            assert_eq!(world.call(call).env("MY_PASSWORD", WORD).run().ok().text(), expected, "{call:?}");
+        }
+    };
+    world.wait_file("p");
+    world.wait_until("the first part was captured", || world.status(&id).int("/output/bytes") == 18);
+    reads("https://u:********");
+    fs::write(world.file("go"), "").expect("a file");
+    world.wait_file("q");
+    world.wait_until("the second was captured", || world.status(&id).int("/output/bytes") == 28);
+    reads("https://u:********@host/\n***");
+    fs::write(world.file("on"), "").expect("a file");
+    world.wait(&id);
+    reads("https://u:********@host/\n*********************\n");
+}
+
+/// Covers: R5, C21
+#[test]
+fn r5_a_wait_for_output_says_nothing_of_what_is_not_shown() {
+    let world = world();
+    let word = format!("MY_PASSWORD={WORD}");
+    let line = "printenv MY_PASSWORD; echo visible; echo >p; while [ ! -e go ]; do sleep .05; done; printf tail";
+    let id = bg_shell(&world, &["-e", &word], line);
+    let wait = |until: &str, time: &str| {
+        let call = world.call(&["wait", &id, "--until", until, "--timeout", time]);
+        call.env("MY_PASSWORD", WORD)
+    };
+    world.wait_file("p");
+    wait("output:^[*]{21}$", "60s").run().ok();
+    let file = policy(&world, "live_output = \"withheld\"\n");
+    wait("output:visible", "200ms").env("OUTLAST_POLICY", &file).run().exits(124);
+    wait("output:^c", "200ms").run().exits(124);
+    fs::write(world.file("go"), "").expect("a file");
+    world.wait(&id);
+    for (until, code) in [("visible", 0), ("tail$", 0), ("^c", 1), ("horse", 1), ("^[*]{21}$", 0)] {
+        wait(&format!("output:{until}"), "60s").run().exits(code);
+        wait(&format!("output:{until}"), "60s").env("OUTLAST_POLICY", &file).run().exits(code);
+    }
+}

@@ -1,7 +1,10 @@
 //! What an operator may forbid or hide. Every policy is off unless it is asked for.
 
 pub mod credentials;
+mod plain;
+mod scan;
 mod shapes;
+mod words;
 pub mod redact;
 mod at_rest;
 pub mod start;

@@ -1,30 +1,19 @@
 //! Masks secrets in text: values that are known, and public formats of tokens and keys.
 //!
-//! A mask has the length of what it hides, so that offsets, cuts and counts mean the same with it and without it. Where
-//! nothing is found a megabyte costs about 5 ms.
+//! A mask has the length of what it hides, so that offsets, cuts and counts mean the same with it and without it. The work
+//! grows with the bytes that come and with nothing else, and what is held back of them is bounded.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
-
-use super::credentials::SHORTEST;
-use super::shapes::{Found, SHAPES};
+use super::scan::{Known, Scan};
 
 /// Stands for each byte of a secret.
 const MASK: u8 = b'*';
 
-/// What a known value is called in counts.
-const KNOWN: &str = "environment";
-
-/// The fewest bytes of a known value that are taken for its beginning, or its end, where the text is cut.
-const FEWEST: usize = 4;
-
-/// The longest word, in bytes, that is taken for the rest of a token.
-const LONGEST_WORD: usize = 512;
-
 /// How much text before and after a part of an output decides what is secret in it, in bytes.
-pub const CONTEXT: usize = super::shapes::BLOCK;
+pub const CONTEXT: usize = 64 * 1024;
 
 /// How many secrets were masked, by pattern.
 pub type Counts = BTreeMap<&'static str, u64>;
@@ -48,27 +37,15 @@ pub struct Edges {
 /// Finds and masks secrets. Clones are the same and cheap.
 #[derive(Clone, Debug)]
 pub struct Redactor {
-    anchors: AhoCorasick,
-    known: Option<AhoCorasick>,
-    values: Vec<Vec<u8>>,
+    known: Arc<Known>,
 }
 
 impl Redactor {
-    /// One that knows the public formats, and these values; values shorter than [`SHORTEST`] are left out.
+    /// One that knows the public formats, and these values; values shorter than [`SHORTEST`](super::credentials::SHORTEST)
+    /// are left out. White space around a value makes no difference.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = Vec<u8>>) -> Redactor {
-        let mut values: Vec<Vec<u8>> = values.into_iter().filter(|value| value.len() >= SHORTEST).collect();
-        values.sort();
-        values.dedup();
-        let build = |patterns: &[&[u8]]| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns);
-        let anchors: Vec<&[u8]> = SHAPES.iter().map(|shape| shape.anchor.as_bytes()).collect();
-        let all: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-        Redactor {
-            anchors: build(&anchors).expect("a table of a few short words"),
-            // Too many for one automaton (billions of bytes) is no environment.
-            known: (!all.is_empty()).then(|| build(&all).ok()).flatten(),
-            values,
-        }
+        Redactor { known: Arc::new(Known::new(values)) }
     }
 
     /// Masks what is secret in a text that is whole.
@@ -88,104 +65,63 @@ impl Redactor {
 
     /// As [`Redactor::mask`]; what is counted is what touches this part, and the rest is there to decide by.
     pub fn mask_part(&self, bytes: &mut [u8], part: Range<usize>, edges: Edges) -> Counts {
-        let findings = self.find(bytes, edges);
-        let mut counts = Counts::new();
-        for mark in findings.marks {
-            if mark.from < part.end && mark.to > part.start {
-                *counts.entry(mark.name).or_default() += 1;
-            }
-            cover(&mut bytes[mark.from..mark.to]);
-        }
+        let mut scan = Scan::new(edges.cut_before);
+        let mut marks = Vec::new();
+        scan.push(&self.known, bytes, &mut marks);
         if edges.cut_after {
-            cover(&mut bytes[findings.open..]);
+            cover(&mut bytes[place(scan.open(), 0)..]);
+        } else {
+            scan.finish(&self.known, &mut marks);
         }
-        counts
-    }
-
-    fn find(&self, bytes: &[u8], edges: Edges) -> Findings {
-        let plain = Plain::of(bytes);
-        let text = plain.as_ref().map_or(bytes, |plain| &plain.text);
-        let (mut marks, mut open, mut needed) = (Vec::new(), text.len(), text.len());
-        let mut from = 0;
-        while let Some(hit) = self.anchors.find(Input::new(text).span(from..text.len())) {
-            from = hit.start() + 1;
-            let shape = &SHAPES[hit.pattern().as_usize()];
-            match shape.look(text, hit.start()) {
-                Found::No => {}
-                Found::Secret(range) => {
-                    from = range.end.max(from);
-                    if range.end == text.len() {
-                        needed = needed.min(hit.start());
-                    }
-                    marks.push(Mark { name: shape.name, from: range.start, to: range.end });
-                }
-                Found::Open(start) => {
-                    open = open.min(start);
-                    needed = needed.min(hit.start());
-                }
-            }
+        let mut tally = Tally::default();
+        for mark in marks {
+            let (from, to) = (place(mark.from, 0), place(mark.to, 0));
+            cover(&mut bytes[from..to]);
+            tally.add(&mark, from < part.end && to > part.start);
         }
-        from = 0;
-        while let Some(hit) = self.known.as_ref().and_then(|known| known.find(Input::new(text).span(from..text.len())))
-        {
-            from = hit.start() + 1;
-            marks.push(Mark { name: KNOWN, from: hit.start(), to: hit.end() });
-        }
-        if edges.cut_after {
-            open = open.min(text.len() - self.beginning(text));
-        }
-        if edges.cut_before {
-            let to = self.rest(text);
-            marks.extend((to > 0).then_some(Mark { name: "cut", from: 0, to }));
-        }
-        if let Some(plain) = &plain {
-            for mark in &mut marks {
-                (mark.from, mark.to) = (plain.at(mark.from), plain.at(mark.to - 1) + 1);
-            }
-            let end = text.len();
-            let place = |index: usize| if index < end { plain.at(index) } else { bytes.len() };
-            (open, needed) = (place(open), place(needed));
-        }
-        Findings { marks, open, needed }
-    }
-
-    /// How many bytes at the end are the beginning of a known value.
-    fn beginning(&self, text: &[u8]) -> usize {
-        let of = |value: &Vec<u8>| {
-            let most = (value.len() - 1).min(text.len());
-            (FEWEST..=most).rev().find(|length| text.ends_with(&value[..*length])).unwrap_or(0)
-        };
-        self.values.iter().map(of).max().unwrap_or(0)
-    }
-
-    /// How many bytes at the start are the rest of a secret that began before: the end of a known value, or a word so
-    /// long that it may be the rest of a token.
-    fn rest(&self, text: &[u8]) -> usize {
-        let of = |value: &Vec<u8>| {
-            let most = (value.len() - 1).min(text.len());
-            (FEWEST..=most).rev().find(|length| text.starts_with(&value[value.len() - length..])).unwrap_or(0)
-        };
-        let known = self.values.iter().map(of).max().unwrap_or(0);
-        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b'=');
-        let word = text.iter().take_while(|byte| is_word(byte)).count();
-        known.max(if (SHORTEST..=LONGEST_WORD).contains(&word) { word } else { 0 })
+        tally.counts
     }
 }
 
-/// What was found in a text.
-struct Findings {
-    marks: Vec<Mark>,
-    /// From where on bytes may belong to a secret whose end has not come.
-    open: usize,
-    /// Where the first one begins that the text's end cuts off: what follows is decided by it.
-    needed: usize,
+/// Bytes that are to be masked.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// What is counted.
+    pub(super) name: &'static str,
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// Whether a secret begins with it; else it goes on.
+    pub(super) fresh: bool,
 }
 
-#[derive(Debug)]
-struct Mark {
-    name: &'static str,
-    from: usize,
-    to: usize,
+/// Counts secrets, each once.
+#[derive(Debug, Default)]
+struct Tally {
+    counts: Counts,
+    /// How far was masked.
+    to: u64,
+    /// Whether the secret that is masked now was counted.
+    counted: bool,
+}
+
+impl Tally {
+    /// Adds a mark; `seen`: it is of what is counted.
+    fn add(&mut self, mark: &Mark, seen: bool) {
+        // What is in a secret that was found is none of its own.
+        if mark.fresh && mark.from >= self.to {
+            self.counted = false;
+        }
+        if seen && !self.counted {
+            self.counted = true;
+            *self.counts.entry(mark.name).or_default() += 1;
+        }
+        self.to = self.to.max(mark.to);
+    }
+}
+
+/// Where in bytes that begin at `base` an offset is.
+fn place(offset: u64, base: u64) -> usize {
+    usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX)
 }
 
 /// Line breaks stay, so that lines are the same lines.
@@ -193,132 +129,82 @@ fn cover(bytes: &mut [u8]) {
     bytes.iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = MASK);
 }
 
-/// Bytes without what a cleaned text does not show, so that an escape sequence inside a secret hides nothing of it.
-struct Plain {
-    text: Vec<u8>,
-    /// Where each byte of `text` stands in the original.
-    at: Vec<u32>,
-}
-
-impl Plain {
-    /// None where there is nothing to leave out, which is the rule.
-    fn of(bytes: &[u8]) -> Option<Plain> {
-        let is_hidden = |byte: &u8| (*byte < 0x20 && !matches!(byte, b'\n' | b'\r' | b'\t')) || *byte == 0x7f;
-        if u32::try_from(bytes.len()).is_err() || !bytes.iter().any(is_hidden) {
-            return None;
-        }
-        let mut plain = Plain { text: Vec::with_capacity(bytes.len()), at: Vec::with_capacity(bytes.len()) };
-        let mut state = Escape::None;
-        for (at, byte) in (0..).zip(bytes) {
-            state = match (state, *byte) {
-                (_, 0x1b) => Escape::Begun,
-                // A line break ends every sequence, as it does for the cleaner.
-                (Escape::Begun, b'[') => Escape::Control,
-                (Escape::Begun, b']' | b'P' | b'X' | b'^' | b'_') => Escape::Text,
-                (Escape::Begun, 0x20..=0x2f) => Escape::Begun,
-                (Escape::Control, 0x20..=0x3f) => Escape::Control,
-                (Escape::Text, byte) if byte != 0x07 && byte != b'\n' => Escape::Text,
-                (Escape::Begun | Escape::Control | Escape::Text, byte) if byte != b'\n' => Escape::None,
-                (_, byte) => {
-                    if !is_hidden(&byte) {
-                        plain.text.push(byte);
-                        plain.at.push(at);
-                    }
-                    Escape::None
-                }
-            };
-        }
-        Some(plain)
-    }
-
-    fn at(&self, index: usize) -> usize {
-        self.at.get(index).map_or(0, |at| *at as usize)
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Escape {
-    None,
-    Begun,
-    Control,
-    Text,
-}
-
 /// Masks output as it comes. What may be the beginning of a secret is held back until it is known what it is; where
 /// the chunks are cut makes no difference.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Stream {
-    /// What was given out already and can still decide what follows, and what is held back.
-    seen: Vec<u8>,
-    /// How much of `seen` was given out.
-    given: usize,
-    cut_before: bool,
+    scan: Scan,
+    /// What is held back, behind bytes that were given out already.
+    held: Vec<u8>,
+    /// The offset of its first byte.
+    base: u64,
+    /// The offset up to which was given out.
+    given: u64,
+    tally: Tally,
+}
+
+impl Default for Stream {
+    fn default() -> Stream {
+        Stream::begin(false)
+    }
 }
 
 impl Stream {
-    /// At the start of an output, or with `context` before the first chunk; `cut`: more is missing before that.
+    fn begin(cut_before: bool) -> Stream {
+        Stream { scan: Scan::new(cut_before), held: Vec::new(), base: 0, given: 0, tally: Tally::default() }
+    }
+
+    /// Behind `context`, which was given out already; `cut`: more is missing before that.
     #[must_use]
-    pub fn after(context: Vec<u8>, cut: bool) -> Stream {
-        Stream { given: context.len(), seen: context, cut_before: cut }
+    pub fn after(redactor: &Redactor, context: &[u8], cut: bool) -> Stream {
+        let mut stream = Stream::begin(cut);
+        stream.given = context.len() as u64;
+        stream.push(redactor, context);
+        stream
     }
 
     /// Takes the next bytes and gives what can be shown by now.
     pub fn push(&mut self, redactor: &Redactor, bytes: &[u8]) -> (Vec<u8>, Counts) {
-        self.seen.extend_from_slice(bytes);
-        self.give(redactor, true)
+        self.held.extend_from_slice(bytes);
+        let mut marks = Vec::new();
+        self.scan.push(&redactor.known, bytes, &mut marks);
+        self.give(&marks, self.scan.open())
     }
 
     /// The end of the output: what is held back is shown, as far as it is no secret.
     pub fn finish(&mut self, redactor: &Redactor) -> (Vec<u8>, Counts) {
-        self.give(redactor, false)
+        let mut marks = Vec::new();
+        self.scan.finish(&redactor.known, &mut marks);
+        self.give(&marks, self.scan.at())
     }
 
     /// What follows is missing: what is held back is masked, and so is what may be the rest of it.
-    pub fn cut(&mut self, redactor: &Redactor) -> (Vec<u8>, Counts) {
-        let (mut bytes, given) = (std::mem::take(&mut self.seen), self.given);
-        let part = given..bytes.len();
-        let edges = Edges { cut_before: self.cut_before, cut_after: true };
-        let counts = redactor.mask_part(&mut bytes, part, edges);
-        *self = Stream::after(Vec::new(), true);
-        (bytes.split_off(given), counts)
+    pub fn cut(&mut self) -> (Vec<u8>, Counts) {
+        let mark = Mark { name: "cut", from: self.scan.open(), to: self.scan.at(), fresh: true };
+        let marks = if mark.to > mark.from { vec![mark] } else { Vec::new() };
+        let rest = self.give(&marks, self.scan.at());
+        *self = Stream::begin(true);
+        rest
     }
 
     /// How many bytes are held back.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.seen.len() - self.given
+        place(self.scan.at(), self.given)
     }
 
-    fn give(&mut self, redactor: &Redactor, more: bool) -> (Vec<u8>, Counts) {
-        let edges = Edges { cut_before: self.cut_before, cut_after: more };
-        let findings = redactor.find(&self.seen, edges);
-        let until = if more { findings.open.max(self.given) } else { self.seen.len() };
-        let mut shown = self.seen[..until].to_vec();
-        let mut counts = Counts::new();
-        for mark in findings.marks.iter().filter(|mark| mark.to > self.given && mark.from < until) {
-            // A secret that goes on is counted where it begins.
-            if mark.from >= self.given {
-                *counts.entry(mark.name).or_default() += 1;
-            }
-            cover(&mut shown[mark.from..mark.to.min(until)]);
+    /// Masks what was found, and gives what was not given yet, up to here.
+    fn give(&mut self, marks: &[Mark], until: u64) -> (Vec<u8>, Counts) {
+        for mark in marks {
+            cover(&mut self.held[place(mark.from, self.base)..place(mark.to, self.base)]);
+            self.tally.add(mark, mark.to > self.given);
         }
-        let shown = shown.split_off(self.given);
+        let until = until.max(self.given);
+        let mut shown: Vec<u8> = self.held.drain(..place(until, self.base).min(self.held.len())).collect();
+        let old = place(self.given, self.base).min(shown.len());
+        self.base += shown.len() as u64;
         self.given = until;
-        self.forget(redactor, findings.needed);
-        (shown, counts)
-    }
-
-    /// Drops what cannot decide anything any more: all but the last line, what a secret begins in that goes on, and as
-    /// much as a value is long.
-    fn forget(&mut self, redactor: &Redactor, needed: usize) {
-        let longest = redactor.values.iter().map(Vec::len).max().unwrap_or(0);
-        let line = self.seen[..self.given].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let keep = line.min(needed).min(self.given.saturating_sub(longest)).max(self.given.saturating_sub(CONTEXT));
-        if keep > 0 {
-            self.seen.drain(..keep);
-            self.given -= keep;
-            self.cut_before = false;
-        }
+        (shown.split_off(old), std::mem::take(&mut self.tally.counts))
     }
 }
 
