@@ -58,6 +58,12 @@ impl Told {
     pub fn object(&self) -> Option<Value> {
         serde_json::from_slice(&self.output.stdout).ok()
     }
+
+    /// Whether a `run` has handed out an id, which is no telling of an end, whatever has become of it meanwhile.
+    pub fn hands_out(&self) -> bool {
+        let background = self.output.args.iter().any(|word| word == "-b");
+        self.output.code == Some(75) || background && self.output.code == Some(0)
+    }
 }
 
 /// The words of a start.

@@ -166,7 +166,7 @@ pub enum Ending {
 }
 
 /// How many milliseconds a storm lasts.
-const STORM: u64 = 900;
+const STORM: u64 = 1_000;
 
 impl Plan {
     /// Draws a round. `mounts`: whether file systems can be mounted; what cannot be done is drawn all the same, so
@@ -192,9 +192,14 @@ impl Plan {
                 deeds.push((at + apart, Deed::Start(number)));
             }
         }
-        for _ in 0..4 + dice.index(8) {
-            let at = 20 + dice.below(STORM);
-            deeds.push((at, usual_deed(&acts, weather, dice)));
+        let births: Vec<u64> = deeds.iter().map(|(at, _)| *at).collect();
+        for _ in 0..6 + dice.index(14) {
+            // Most can be met around a start, front ends nearly always.
+            let after_birth = dice.pick(&births) + dice.below(60);
+            let any = 20 + dice.below(STORM);
+            let deed = usual_deed(&acts, weather, dice);
+            let early = matches!(deed, Deed::Kill(Victim::Front, _)) || dice.chance(50);
+            deeds.push((if early { after_birth } else { any }, deed));
         }
         for _ in 0..weather.faults(dice) {
             deeds.push((20 + dice.below(STORM), weather.fault(dice)));

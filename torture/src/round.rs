@@ -94,8 +94,8 @@ fn storm(world: &World, plan: &Plan, story: &mut Story, mounts: &Result<(), Stri
     let watch = Watch::over(world.state());
     let mut storm = Storm::new(world, plan, &watch, story, tally, mounts);
     let told = storm.play();
-    let Storm { deaths, stopped, planted, was_full, torn, .. } = storm;
-    Judge { world, plan, told, deaths, stopped, planted, was_full, torn, tally }.judge();
+    let Storm { deaths, stopped, sent, planted, was_full, torn, .. } = storm;
+    Judge { world, plan, told, deaths, stopped, sent, planted, was_full, torn, tally }.judge();
     let seen = watch.end();
     tally.add_many("looks at all records", seen.looks);
     assert!(seen.faults.is_empty(), "a reader saw: {}", seen.faults.join("\n"));

@@ -45,7 +45,7 @@ pub struct Storm<'a> {
     pub deaths: Deaths,
     /// Commands that somebody asked to stop.
     pub stopped: BTreeSet<String>,
-    /// The number of acts that were sent a line.
+    /// Ids of commands that were sent a line.
     pub sent: BTreeSet<String>,
     /// Files that the storm has left itself.
     pub planted: Vec<PathBuf>,
@@ -189,7 +189,7 @@ impl<'a> Storm<'a> {
             }
             Deed::Wait(act) => {
                 for id in self.ids_of(act) {
-                    let words = ["wait", &id, "--json", "--timeout", "2s", "--consumer", CONSUMERS[1]];
+                    let words = ["wait", &id, "--json", "--timeout", "300ms", "--consumer", CONSUMERS[1]];
                     self.call(What::Wait(id.clone(), CONSUMERS[1]), &words.map(str::to_owned));
                 }
             }

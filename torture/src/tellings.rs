@@ -34,10 +34,7 @@ impl Tellings {
                 What::Inbox(consumer) => all.add_news(consumer, &object, well),
                 What::Wait(_, consumer) => all.add_ends(consumer, &object, well),
                 What::Stop(_) => all.add_ends(CONSUMERS[0], &object, well),
-                // An id that is handed out is no telling, whatever has become of it meanwhile.
-                What::Run(_) if !one.output.args.iter().any(|word| word == "-b") && one.output.code != Some(75) => {
-                    all.add_ends(CONSUMERS[0], &object, well);
-                }
+                What::Run(_) if !one.hands_out() => all.add_ends(CONSUMERS[0], &object, well),
                 What::Run(_) | What::Send => {}
             }
         }
