@@ -12,6 +12,10 @@ use crate::world::{World, holds_within};
 
 impl Drop for World {
     fn drop(&mut self) {
+        if self.kept {
+            self.sweep();
+            return;
+        }
         let failed = std::thread::panicking();
         if failed {
             tell(&self.describe());

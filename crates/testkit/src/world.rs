@@ -30,6 +30,7 @@ pub struct World {
     pub(crate) sessions: Mutex<Vec<Owned>>,
     pub(crate) seen: Mutex<BTreeSet<(i32, u64)>>,
     pub(crate) patience: Duration,
+    pub(crate) kept: bool,
 }
 
 impl World {
@@ -56,7 +57,15 @@ impl World {
             fs::create_dir(root.join(dir)).expect("a new directory in the world");
         }
         let (state, binary) = (root.join(state), PathBuf::from(binary));
-        World { root, state, binary, sessions: Mutex::default(), seen: Mutex::default(), patience: PATIENCE }
+        World {
+            root,
+            state,
+            binary,
+            sessions: Mutex::default(),
+            seen: Mutex::default(),
+            patience: PATIENCE,
+            kept: false,
+        }
     }
 
     /// Gives the last processes another time than the 20 s that session end may need.
@@ -245,6 +254,12 @@ impl World {
     pub fn wait_pids(&self, name: &str) -> Vec<i32> {
         let text = self.wait_file(name);
         text.split_whitespace().map(|word| word.parse().expect("a process id")).collect()
+    }
+
+    /// Ends every process of the world and leaves its files for a look; the directory that holds them.
+    pub fn keep(mut self) -> PathBuf {
+        self.kept = true;
+        self.root.clone()
     }
 
     /// Ends the world now and checks that nothing is left; dropping it does the same.

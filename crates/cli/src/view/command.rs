@@ -69,12 +69,13 @@ impl CommandView {
     /// The command with the text of its output.
     pub fn whole(snapshot: &Snapshot) -> Self {
         let (bytes, end) = snapshot.shown();
-        let mut whole = Self::of(snapshot, Some(Tail::of(bytes, end, TEXT_BYTES).text()));
-        if snapshot.result.is_some() {
+        let tail = Tail::of(bytes, end, TEXT_BYTES);
+        let mut whole = Self::of(snapshot, Some(tail.text()));
+        (whole.output.shown_from, whole.output.truncated) = match snapshot.result {
             // Nothing of the output itself is shown then.
-            whole.output.shown_from = snapshot.output.bytes;
-            whole.output.truncated = snapshot.output.bytes > 0;
-        }
+            Some(_) => (snapshot.output.bytes, snapshot.output.bytes > 0),
+            None => behind_cut(snapshot.output.shown_from, end.len() - tail.bytes.len()),
+        };
         whole
     }
 
@@ -140,6 +141,7 @@ impl CommandView {
     /// A command that ended in the foreground.
     pub fn finished(finished: &Finished) -> Self {
         let exit = &finished.exit;
+        let (text, shown_from, truncated) = finished_text(finished);
         CommandView {
             schema: "outlast.command/1",
             id: exit.id.to_string(),
@@ -158,10 +160,10 @@ impl CommandView {
             ended_at_ms: Some(exit.ended_at_ms),
             duration_ms: exit.duration_ms,
             output: OutputPart {
-                text: Some(finished_text(finished)),
+                text: Some(text),
                 bytes: exit.output.bytes,
-                shown_from: finished.shown_from,
-                truncated: finished.truncated,
+                shown_from,
+                truncated,
                 gap: finished.gap,
                 withheld: false,
                 log: path(finished.log.as_ref()),
@@ -230,12 +232,23 @@ pub fn status_word(ok: bool) -> &'static str {
 }
 
 /// One contiguous piece, the tail; separate streams that are whole are joined, each in its own order.
-fn finished_text(finished: &Finished) -> String {
+fn finished_text(finished: &Finished) -> (String, u64, bool) {
     let whole = |wanted: Stream| finished.excerpts.iter().find(|one| one.stream == wanted && one.missing == 0);
     if let (Some(out), Some(err)) = (whole(Stream::Stdout), whole(Stream::Stderr)) {
-        return joined(&excerpt_text(out), &excerpt_text(err), finished.exit.is_ok());
+        let text = joined(&excerpt_text(out), &excerpt_text(err), finished.exit.is_ok());
+        return (text, finished.shown_from, finished.truncated);
     }
-    Tail::of(finished.exit.output.bytes, &finished.output, TEXT_BYTES).text()
+    // What could not get records is held whole, and is more than is shown.
+    let tail = Tail::of(finished.exit.output.bytes, &finished.output, TEXT_BYTES);
+    let (shown_from, truncated) = behind_cut(finished.shown_from, finished.output.len() - tail.bytes.len());
+    (tail.text(), shown_from, truncated)
+}
+
+/// Where a text begins, and whether something is before it: what is at hand begins at `from`, and `cut` bytes of that are
+/// not shown.
+fn behind_cut(from: u64, cut: usize) -> (u64, bool) {
+    let shown_from = from + cut as u64;
+    (shown_from, shown_from > 0)
 }
 
 fn excerpt_text(excerpt: &Excerpt) -> String {

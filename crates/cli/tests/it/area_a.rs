@@ -71,6 +71,11 @@ fn a4_without_records_nothing_is_demoted() {
     let inline = world.outlast(&["run", "--grace", "200ms", "-c", "sleep 1; echo done"]).ok();
     assert_eq!(inline.text(), "done\n");
     assert_eq!(tree(&world.work()), before);
+    // All of a long output is held; a reply has its end, and says where that begins.
+    let long = world.outlast(&["run", "--json", "-c", "seq 1 20000"]).ok().json();
+    let shown = i64::try_from(long.output().len()).expect("a short text");
+    assert!(long.output().ends_with("20000\n"), "{long:?}");
+    assert_eq!((long.int("/output/shown_from"), long.bool("/output/truncated")), (108_894 - shown, true));
     let refused = world.outlast(&["run", "-b", "-c", "echo >started"]).exits(4);
     assert!(refused.err().contains(&world.state().display().to_string()), "no reason: {refused:?}");
     assert!(!world.file("started").exists());
