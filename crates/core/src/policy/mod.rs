@@ -1,6 +1,7 @@
 //! What an operator may forbid or hide. Every policy is off unless it is asked for.
 
 pub mod credentials;
+pub mod decisive;
 mod shapes;
 pub mod redact;
 mod at_rest;
@@ -57,6 +58,12 @@ impl Policy {
     #[must_use]
     pub fn is_about_starts(&self) -> bool {
         self.programs.is_some() || self.gate.mode != gate::Mode::Off || !self.background.is_empty()
+    }
+
+    /// Whether the name of a program must mean what it means to the operator: by it a start is refused or not.
+    #[must_use]
+    pub fn goes_by_names(&self) -> bool {
+        self.programs.is_some() || self.gate.mode == gate::Mode::Enforce
     }
 }
 
