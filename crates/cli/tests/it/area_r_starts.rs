@@ -94,6 +94,43 @@ fn r2_the_gate_refuses_warns_or_is_off() {
     assert!(!off.err().contains("gate"), "{off:?}");
 }
 
+/// Covers: R2
+#[test]
+fn r2_no_spelling_of_a_line_gets_around_the_gate() {
+    let world = world();
+    let evil = impostor(&world, "evil", "ls");
+    impostor(&world, "evil", "sh");
+    let text =
+        "[gate]\nmode = \"enforce\"\nallow = [\"echo\", \"ls\", \"cat\", \"set\", \"export\", \"read\", \":\"]\n";
+    refused(&world, run(&world, text, &["--", &format!("{evil}/sh"), "-c", "ls"]), &["evil/sh", "nothing ran"]);
+    // Each of these ran what is not in the list, in one of the two shells.
+    for line in [
+        "set -- a; for x do : >ran; touch ran; done",
+        "echo a\r# ; touch ran",
+        "echo `echo \\'; touch ran; echo \\'`",
+        "echo ${x:-'}'$(touch ran)} \\'",
+        "cat <<EF\nx\nE\\\nF\ntouch ran",
+        "((x=1<<2))\ntouch ran\n2",
+        "echo $[1<<2]\ntouch ran\n2]",
+        "echo $((touch ran) )",
+        "x='b[$(touch ran)]'; echo $((x))",
+        "RANDOM='b[$(touch ran)]'",
+        "export PATH=$PWD/evil:/usr/bin; ls",
+        "for PATH in $PWD/evil; do ls; done",
+        "read PATH <<EOF\n$PWD/evil\nEOF\nls",
+    ] {
+        for shell in ["sh", "bash"] {
+            refused(&world, run(&world, text, &["--", shell, "-c", line]), &["command gate", "nothing ran"]);
+        }
+    }
+    let strict = "[gate]\nmode = \"enforce\"\nallow = [\"echo\", \"sh\"]\nstrict = true\n";
+    for rest in ["\nsh", " (sh)", " sh -s x", " sh +e", " sh /dev/stdin"] {
+        refused(&world, run(&world, strict, &["-c", &format!("echo 'touch ran' |{rest}")]), &["command gate"]);
+    }
+    let line = "x=\"$(cat <<'EOF'\nit's (one)\nEOF\n)\"; for y in \"$x\" two; do echo \"${y}\"; done | cat";
+    assert_eq!(run(&world, text, &["-c", line]).ok().text(), "it's (one)\ntwo\n");
+}
+
 /// Covers: R3
 #[test]
 fn r3_a_directory_outside_of_the_root_is_not_used() {

@@ -7,6 +7,9 @@ pub mod redact;
 mod at_rest;
 pub mod start;
 mod bounds;
+mod words;
+mod shell_line;
+mod builtins;
 pub mod gate;
 
 use serde::Deserialize;
