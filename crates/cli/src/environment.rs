@@ -35,65 +35,6 @@ pub const MODEL_KEYS: [&str; 17] = [
 /// outlast's own token for HTTP, which no command is handed.
 const OWN_TOKEN: &str = "OUTLAST_TOKEN";
 
-/// Names that a call through a model-facing tool cannot set, with what they are. A name that ends with `*` stands for
-/// all that begin like it.
-const REFUSED: [(&str, &[&str]); 5] = [
-    ("it decides what the dynamic loader loads", &["LD_*", "DYLD_*", "GCONV_PATH", "MALLOC_*"]),
-    (
-        "it decides what a shell runs when it starts",
-        &["BASH_ENV", "ENV", "ZDOTDIR", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "IFS", "BASH_FUNC_*"],
-    ),
-    ("it decides where programs and their settings are found", &["PATH", "HOME", "XDG_CONFIG_HOME", "SHELL", "PWD"]),
-    (
-        "it decides what code a language loads",
-        &[
-            "PYTHONPATH",
-            "PYTHONHOME",
-            "PYTHONSTARTUP",
-            "PYTHONINSPECT",
-            "PYTHONUSERBASE",
-            "NODE_OPTIONS",
-            "NODE_PATH",
-            "RUBYOPT",
-            "RUBYLIB",
-            "GEM_HOME",
-            "GEM_PATH",
-            "BUNDLE_GEMFILE",
-            "PERL5OPT",
-            "PERL5LIB",
-            "PERLLIB",
-            "PERL5DB",
-            "CLASSPATH",
-            "JAVA_TOOL_OPTIONS",
-            "_JAVA_OPTIONS",
-            "JDK_JAVA_OPTIONS",
-            "LUA_PATH",
-            "LUA_CPATH",
-            "LUA_INIT",
-            "PHPRC",
-            "PHP_INI_SCAN_DIR",
-            "R_PROFILE",
-            "R_LIBS",
-            "JULIA_LOAD_PATH",
-            "GIT_EXEC_PATH",
-            "GIT_SSH_COMMAND",
-            "GIT_EXTERNAL_DIFF",
-            "RUSTC_WRAPPER",
-        ],
-    ),
-    ("it is a setting of outlast itself", &["OUTLAST_*"]),
-];
-
-/// Why a call through a model-facing tool cannot set this variable; none where it can. Letter case plays no part.
-pub fn refusal(name: &str) -> Option<&'static str> {
-    let name = name.to_ascii_uppercase();
-    let is = |pattern: &str| match pattern.strip_suffix('*') {
-        Some(prefix) => name.starts_with(prefix),
-        None => name == pattern,
-    };
-    REFUSED.iter().find(|(_, patterns)| patterns.iter().any(|pattern| is(pattern))).map(|(why, _)| *why)
-}
-
 /// The environment that commands of an agent host inherit: without the keys of its model, but for those that are named
 /// in `kept`, and made non-interactive.
 pub fn of_agent(inherited: Entries, kept: &[String]) -> Entries {
@@ -171,20 +112,6 @@ mod tests {
     fn made(inherited: &[(&str, &str)], quiet: bool, asked: &[(&str, &str)]) -> Entries {
         let entries = |list: &[(&str, &str)]| list.iter().map(|(key, value)| (key.into(), value.into())).collect();
         of_command(entries(inherited), quiet, entries(asked))
-    }
-
-    /// Covers: Q8
-    #[test]
-    fn q8_names_that_a_call_cannot_set() {
-        let all = REFUSED.iter().flat_map(|(_, patterns)| patterns.iter());
-        for name in all.clone().map(|pattern| pattern.replace('*', "X")) {
-            assert!(refusal(&name).is_some(), "{name}");
-            assert!(refusal(&name.to_ascii_lowercase()).is_some(), "{name} in lower case");
-        }
-        assert!(all.count() >= 45);
-        for name in ["CI", "DEBUG", "MY_PATH", "PORT", "RUST_LOG", "HOMEPAGE"] {
-            assert_eq!(refusal(name), None, "{name}");
-        }
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast_core::policy::Environment;
-use outlast_core::policy::start::clean;
+use outlast_core::policy::decisive;
+use outlast_core::policy::start::{clean, sure_path};
 use outlast_core::request::OsText;
 
 use crate::error::{Error, Result};
@@ -38,6 +39,9 @@ impl Session {
                 request.grace = Some(Duration::ZERO);
             }
         }
+        if policy.goes_by_names() {
+            keep_meanings(request)?;
+        }
         if let Some(root) = &policy.root {
             remarks.extend(inside(root, request)?);
         }
@@ -60,6 +64,24 @@ impl Session {
         request.env = env.into_iter().map(|(name, value)| (name.to_os(), value.to_os())).collect();
         Ok(())
     }
+}
+
+/// Refuses entries of the call that decide what a name means or what code is loaded, and takes out of the `PATH` what
+/// depends on the working directory.
+fn keep_meanings(request: &mut RunRequest) -> Result<()> {
+    for name in &request.asked {
+        let name = name.to_string_lossy();
+        if let Some(why) = decisive::in_a_call(&name) {
+            return Err(Error::Refused(format!(
+                "the variable {name} may not be set where a policy goes by the names of programs: {why}; nothing ran; leave \
+                 it out"
+            )));
+        }
+    }
+    let path = request.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| OsText::from(path));
+    request.env.retain(|(name, _)| name != "PATH");
+    request.env.push(("PATH".into(), sure_path(path.as_ref()).to_os()));
+    Ok(())
 }
 
 /// Moves a command into the root whose directory is outside of it. Where that cannot be told nothing is started.

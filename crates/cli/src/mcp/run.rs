@@ -8,6 +8,7 @@ use outlast::{Demotion, Finished, Outcome, RunEvent, RunRequest, Running, Snapsh
 use outlast_core::ending::End;
 use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
 use outlast_core::notice::{self, Prospects};
+use outlast_core::policy::decisive;
 use outlast_core::request::{Delivery, Lifetime, Limits, LogCap, Stdin, parse_lifetime};
 use outlast_core::text::excerpt::excerpt_text;
 use outlast_core::units::format_elapsed;
@@ -187,7 +188,7 @@ fn millis(time: Duration) -> u64 {
 
 fn entries(given: Vec<String>) -> Result<Vec<(OsString, OsString)>, String> {
     let entries = given.into_iter().map(|entry| match entry.split_once('=') {
-        Some((name, value)) if !name.is_empty() => match environment::refusal(name) {
+        Some((name, value)) if !name.is_empty() => match decisive::in_a_call(name) {
             None => Ok((OsString::from(name), OsString::from(value))),
             Some(why) => Err(format!("argument `env`: {} is refused: {why}", display_line(name))),
         },

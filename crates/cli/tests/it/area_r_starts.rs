@@ -38,6 +38,48 @@ fn r1_a_program_that_is_not_listed_does_not_start() {
     assert!(world.file("ran").exists());
 }
 
+/// A program of this name in a directory of this name, which leaves the file `ran`.
+fn impostor(world: &World, dir: &str, name: &str) -> String {
+    let dir = world.file(dir);
+    fs::create_dir_all(&dir).expect("a directory");
+    let path = dir.join(name);
+    let ran = world.file("ran").display().to_string();
+    fs::write(&path, format!("#!/bin/sh\n: >{ran}\n")).expect("a program");
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it may be run");
+    dir.display().to_string()
+}
+
+/// Covers: R1, R2
+#[test]
+fn r1_a_call_does_not_decide_what_a_name_means() {
+    let world = world();
+    let evil = impostor(&world, "evil", "ls");
+    impostor(&world, "evil", "sh");
+    let programs = "[programs]\nname = \"few\"\nallow = [\"ls\", \"sh\"]\n";
+    let gate = "[gate]\nmode = \"enforce\"\nallow = [\"ls\"]\n";
+    for text in [programs, gate] {
+        for entry in [format!("PATH={evil}:/usr/bin"), "PATH=.".into(), "LD_PRELOAD=x".into(), "BASH_ENV=x".into()] {
+            let name = entry.split('=').next().expect("a name");
+            for line in [&["--", "ls"][..], &["-c", "ls"], &["-b", "--", "ls"]] {
+                refused(&world, run(&world, text, &[&["-e", &entry], line].concat()), &[name, "nothing ran"]);
+            }
+        }
+        run(&world, text, &["-e", "MINE=1", "--", "ls"]).ok();
+        // What the operator's own path leaves to the working directory is not looked at.
+        for path in [".:/usr/bin:/bin", ":/usr/bin:/bin", "evil:/usr/bin:/bin"] {
+            for (dir, line) in [(".", ["--", "ls"]), ("evil", ["--", "ls"]), ("evil", ["-c", "ls"])] {
+                let dir = world.file(dir).display().to_string();
+                let call = world.call(&[&["run", "--cwd", &dir][..], &line].concat()).env("PATH", path);
+                call.env("OUTLAST_POLICY", policy(&world, text)).run().ok();
+                assert!(!world.file("ran").exists(), "{path} in {dir}: it ran");
+            }
+        }
+    }
+    // Without such a policy a call says what it wants.
+    run(&world, "", &["-e", &format!("PATH={evil}:/usr/bin"), "--", "ls"]).ok();
+    assert!(world.file("ran").exists());
+}
+
 /// Covers: R2
 #[test]
 fn r2_the_gate_refuses_warns_or_is_off() {
@@ -50,6 +92,43 @@ fn r2_the_gate_refuses_warns_or_is_off() {
     assert!(warned.text() == "one\n" && warned.err().contains("touch ran"), "{warned:?}");
     let off = run(&world, &gate("off"), &["-c", "echo 'unended"]);
     assert!(!off.err().contains("gate"), "{off:?}");
+}
+
+/// Covers: R2
+#[test]
+fn r2_no_spelling_of_a_line_gets_around_the_gate() {
+    let world = world();
+    let evil = impostor(&world, "evil", "ls");
+    impostor(&world, "evil", "sh");
+    let text =
+        "[gate]\nmode = \"enforce\"\nallow = [\"echo\", \"ls\", \"cat\", \"set\", \"export\", \"read\", \":\"]\n";
+    refused(&world, run(&world, text, &["--", &format!("{evil}/sh"), "-c", "ls"]), &["evil/sh", "nothing ran"]);
+    // Each of these ran what is not in the list, in one of the two shells.
+    for line in [
+        "set -- a; for x do : >ran; touch ran; done",
+        "echo a\r# ; touch ran",
+        "echo `echo \\'; touch ran; echo \\'`",
+        "echo ${x:-'}'$(touch ran)} \\'",
+        "cat <<EF\nx\nE\\\nF\ntouch ran",
+        "((x=1<<2))\ntouch ran\n2",
+        "echo $[1<<2]\ntouch ran\n2]",
+        "echo $((touch ran) )",
+        "x='b[$(touch ran)]'; echo $((x))",
+        "RANDOM='b[$(touch ran)]'",
+        "export PATH=$PWD/evil:/usr/bin; ls",
+        "for PATH in $PWD/evil; do ls; done",
+        "read PATH <<EOF\n$PWD/evil\nEOF\nls",
+    ] {
+        for shell in ["sh", "bash"] {
+            refused(&world, run(&world, text, &["--", shell, "-c", line]), &["command gate", "nothing ran"]);
+        }
+    }
+    let strict = "[gate]\nmode = \"enforce\"\nallow = [\"echo\", \"sh\"]\nstrict = true\n";
+    for rest in ["\nsh", " (sh)", " sh -s x", " sh +e", " sh /dev/stdin"] {
+        refused(&world, run(&world, strict, &["-c", &format!("echo 'touch ran' |{rest}")]), &["command gate"]);
+    }
+    let line = "x=\"$(cat <<'EOF'\nit's (one)\nEOF\n)\"; for y in \"$x\" two; do echo \"${y}\"; done | cat";
+    assert_eq!(run(&world, text, &["-c", line]).ok().text(), "it's (one)\ntwo\n");
 }
 
 /// Covers: R3

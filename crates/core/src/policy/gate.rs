@@ -4,6 +4,10 @@
 
 use serde::Deserialize;
 
+use super::builtins;
+use super::decisive::in_a_line;
+use super::shell_line::{self, BEFORE_COMMANDS};
+use super::shell_words::{Command, Surety, Word, is_name};
 use crate::request::OsText;
 
 /// What the gate does with a line that is not allowed.
@@ -47,17 +51,17 @@ pub const PRESET: &str = "\
     shellharden shuf sleep sort split sqlite3 stat strings strip stty sum swift sync tac tail tar tee test touch \
     tr true tsc uname uniq wc";
 
-/// Programs that run what comes in where they are given no script.
-const INTERPRETERS: [&str; 13] =
-    ["sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "perl", "ruby", "node", "php", "lua"];
+/// Programs that run what comes in where they are given no script, without the numbers of their versions.
+const INTERPRETERS: [&str; 12] =
+    ["sh", "bash", "dash", "zsh", "ksh", "fish", "python", "perl", "ruby", "node", "php", "lua"];
 
-/// Words of the shell behind which a command stands.
-const BEFORE_COMMANDS: [&str; 9] = ["if", "then", "else", "elif", "do", "while", "until", "!", "{"];
 /// Words of the shell that end something.
 const ENDS: [&str; 4] = ["fi", "done", "}", "esac"];
+/// Words of the shell behind which it reads in a way that is not understood here.
+const NOT_UNDERSTOOD: [&str; 6] = ["case", "function", "select", "coproc", "[[", "time"];
 
-/// Variables that decide what a name means.
-const DECISIVE: [&str; 6] = ["PATH", "BASH_ENV", "ENV", "IFS", "SHELLOPTS", "PROMPT_COMMAND"];
+/// Shells whose lines are read.
+const SHELLS: [&str; 3] = ["sh", "bash", "dash"];
 
 impl Gate {
     /// What is said beside the answer, or why nothing is started.
@@ -65,9 +69,9 @@ impl Gate {
         if self.mode == Mode::Off {
             return Ok(None);
         }
-        let checked = match shell_line(argv) {
-            Some(line) => self.line(&line),
-            None => self.command(&argv.iter().map(OsText::lossy).collect::<Vec<_>>(), false),
+        let checked = match self.shell_line(argv) {
+            Some(line) => self.line(line),
+            None => self.listed(&argv.iter().map(|word| Word::given(word.lossy())).collect::<Vec<_>>()),
         };
         match (checked, self.mode) {
             (Ok(()), _) => Ok(None),
@@ -78,361 +82,161 @@ impl Gate {
         }
     }
 
-    fn line(&self, line: &str) -> Result<(), String> {
-        let mut reader = Reader { text: line.chars().collect(), at: 0, segments: Vec::new(), inner: Vec::new() };
-        reader.read()?;
-        for segment in &reader.segments {
-            self.segment(segment)?;
-        }
-        reader.inner.iter().try_for_each(|inner| self.line(inner))
+    /// The line that a shell is given with `-c`: a shell by its name, or by a path that is in the list.
+    fn shell_line<'a>(&self, argv: &'a [OsText]) -> Option<&'a OsText> {
+        let [shell, option, line, ..] = argv else { return None };
+        let shell = shell.lossy();
+        let is_shell = SHELLS.contains(&shell.as_str()) || (is_shell_at(&shell) && self.lists(&shell));
+        (is_shell && option.0 == b"-c").then_some(line)
     }
 
-    fn segment(&self, segment: &Segment) -> Result<(), String> {
+    fn lists(&self, program: &str) -> bool {
+        self.allow.iter().any(|name| name == program) || (self.preset && PRESET.split(' ').any(|name| name == program))
+    }
+
+    fn line(&self, line: &OsText) -> Result<(), String> {
+        let Ok(text) = std::str::from_utf8(&line.0) else {
+            return Err("a line that is not UTF-8, which it does not understand".to_owned());
+        };
+        let line = shell_line::read(text)?;
+        for name in &line.sets {
+            may_be_set(name, &format!("\"${{{name}=…}}\""))?;
+        }
+        line.commands.iter().try_for_each(|command| self.segment(command, line.feeds))
+    }
+
+    fn segment(&self, segment: &Command, feeds: bool) -> Result<(), String> {
         let mut words = segment.words.as_slice();
-        let shown =
-            || format!("{:?}", segment.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "));
-        loop {
-            let Some((first, rest)) = words.split_first() else { return Ok(()) };
-            if !first.quoted && BEFORE_COMMANDS.contains(&first.text.as_str()) {
-                words = rest;
-                continue;
+        let shown = shown(words);
+        let not_understood = || Err(format!("{shown}, which it does not understand"));
+        // Behind a redirection or an assignment the words of the shell are ordinary ones.
+        while let Some((first, rest)) = words.split_first() {
+            let read = segment.words.len() - words.len();
+            let is_a_word_of_the_shell = |list: &[&str]| !first.quoted && list.contains(&first.text.as_str());
+            let leads = is_a_word_of_the_shell(&BEFORE_COMMANDS);
+            let ends = is_a_word_of_the_shell(&ENDS);
+            let repeats = is_a_word_of_the_shell(&["for"]);
+            if is_a_word_of_the_shell(&NOT_UNDERSTOOD) {
+                return not_understood();
             }
-            if !first.quoted && ENDS.contains(&first.text.as_str()) {
-                return if rest.is_empty() {
-                    Ok(())
-                } else {
-                    Err(format!("{}, which it does not understand", shown()))
-                };
-            }
-            if !first.quoted && first.text == "for" {
-                return Ok(());
-            }
-            if !first.quoted && ["case", "function", "select", "coproc", "[["].contains(&first.text.as_str()) {
-                return Err(format!("{}, which it does not understand", shown()));
-            }
-            match first.assigned() {
-                Some(name) if DECISIVE.contains(&name) || name.starts_with("LD_") => {
-                    return Err(format!("{}: {name} decides what is run", shown()));
-                }
-                Some(_) => words = rest,
-                None => break,
-            }
-        }
-        if words[0].expands {
-            return Err(format!("{}: what it runs is known only when it runs", shown()));
-        }
-        let words: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
-        self.command(&words, segment.piped)
-    }
-
-    fn command(&self, words: &[String], piped: bool) -> Result<(), String> {
-        let shown = format!("{:?}", words.join(" "));
-        let Some(program) = words.first() else { return Ok(()) };
-        if ["eval", "source", "."].contains(&program.as_str()) {
-            return Err(format!("{shown}: {program} runs text that it cannot look at"));
-        }
-        let listed = self.allow.contains(program) || (self.preset && PRESET.split(' ').any(|name| name == program));
-        if !listed {
-            return Err(format!("{shown}: {program:?} is not in its list"));
-        }
-        let bare = words[1..].iter().all(|word| word.starts_with('-') && word != "-c" && word != "-e" && word != "-m");
-        if self.strict && piped && bare && INTERPRETERS.contains(&program.as_str()) {
-            return Err(format!("{shown}: it would run whatever is piped into it"));
-        }
-        Ok(())
-    }
-}
-
-/// The line that a shell is given with `-c`.
-fn shell_line(argv: &[OsText]) -> Option<String> {
-    let [shell, option, line, ..] = argv else { return None };
-    let shell = shell.lossy();
-    let is_shell = ["sh", "bash", "dash", "zsh", "ksh"].contains(&shell.rsplit('/').next().unwrap_or_default());
-    (is_shell && option.0 == b"-c").then(|| line.lossy())
-}
-
-#[derive(Debug, Default)]
-struct Segment {
-    words: Vec<Word>,
-    /// Whether a pipe leads into it.
-    piped: bool,
-}
-
-#[derive(Debug, Default)]
-struct Word {
-    text: String,
-    quoted: bool,
-    /// Whether a part of it is put there by the shell.
-    expands: bool,
-}
-
-impl Word {
-    /// The variable that it sets.
-    fn assigned(&self) -> Option<&str> {
-        let (name, _) = self.text.split_once('=')?;
-        let name = name.strip_suffix('+').unwrap_or(name);
-        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && !name.starts_with(|c: char| c.is_ascii_digit());
-        (is_name && !name.is_empty()).then_some(name)
-    }
-}
-
-/// Reads a line as a shell does (POSIX, Shell Command Language, 2.3).
-struct Reader {
-    text: Vec<char>,
-    at: usize,
-    segments: Vec<Segment>,
-    /// What stands in substitutions, which runs as well.
-    inner: Vec<String>,
-}
-
-impl Reader {
-    fn peek(&self, ahead: usize) -> Option<char> {
-        self.text.get(self.at + ahead).copied()
-    }
-
-    fn read(&mut self) -> Result<(), String> {
-        let (mut segment, mut word): (Segment, Option<Word>) = (Segment::default(), None);
-        let mut documents: Vec<(String, bool, bool)> = Vec::new();
-        while let Some(c) = self.peek(0) {
-            self.at += 1;
-            match c {
-                '\\' if self.peek(0) == Some('\n') => self.at += 1,
-                '\\' => {
-                    let word = word.get_or_insert_default();
-                    word.quoted = true;
-                    word.text.extend(self.peek(0));
-                    self.at += 1;
-                }
-                '\'' => self.single(word.get_or_insert_default())?,
-                '"' => self.double(word.get_or_insert_default())?,
-                '$' | '`' => self.expansion(c, word.get_or_insert_default())?,
-                '#' if word.is_none() => {
-                    while self.peek(0).is_some_and(|c| c != '\n') {
-                        self.at += 1;
-                    }
-                }
-                '<' if self.peek(0) == Some('<') && self.peek(1) != Some('<') => {
-                    segment.words.extend(word.take());
-                    self.at += 1;
-                    documents.push(self.delimiter()?);
-                }
-                '<' | '>' if self.peek(0) == Some('(') => {
-                    self.at += 1;
-                    let inner = self.until_closed()?;
-                    self.inner.push(inner);
-                    word.get_or_insert_default().text.push_str("<()");
-                }
-                '<' | '>' => {
-                    // The file behind it is no command; a number before it is its descriptor.
-                    if word.as_ref().is_some_and(|word| !word.text.chars().all(|c| c.is_ascii_digit())) {
-                        segment.words.extend(word.take());
-                    }
-                    word = None;
-                    while self.peek(0).is_some_and(|c| matches!(c, '<' | '>' | '&' | '|')) {
-                        self.at += 1;
-                    }
-                    self.skip_target()?;
-                }
-                ' ' | '\t' | '\r' => segment.words.extend(word.take()),
-                '(' if word.is_some() => return Err("a function, which it does not understand".to_owned()),
-                ';' | '&' | '|' | '\n' | '(' | ')' | '\u{2028}' | '\u{2029}' | '\u{85}' => {
-                    segment.words.extend(word.take());
-                    let doubled = self.peek(0) == Some(c) && matches!(c, '&' | '|');
-                    self.at += usize::from(doubled);
-                    let piped = c == '|' && !doubled;
-                    self.at += usize::from(piped && self.peek(0) == Some('&'));
-                    self.segments.push(std::mem::replace(&mut segment, Segment { words: Vec::new(), piped }));
-                    if c == '\n' {
-                        for (delimiter, tabs, quoted) in std::mem::take(&mut documents) {
-                            self.document(&delimiter, tabs, quoted)?;
-                        }
-                    }
-                }
-                c => word.get_or_insert_default().text.push(c),
-            }
-        }
-        segment.words.extend(word.take());
-        self.segments.push(segment);
-        Ok(())
-    }
-
-    fn single(&mut self, word: &mut Word) -> Result<(), String> {
-        word.quoted = true;
-        while let Some(c) = self.peek(0) {
-            self.at += 1;
-            if c == '\'' {
-                return Ok(());
-            }
-            word.text.push(c);
-        }
-        Err("a quote that does not end".to_owned())
-    }
-
-    fn double(&mut self, word: &mut Word) -> Result<(), String> {
-        word.quoted = true;
-        while let Some(c) = self.peek(0) {
-            self.at += 1;
-            match c {
-                '"' => return Ok(()),
-                '\\' => {
-                    word.text.extend(self.peek(0));
-                    self.at += 1;
-                }
-                '$' | '`' => self.expansion(c, word)?,
-                c => word.text.push(c),
-            }
-        }
-        Err("a quote that does not end".to_owned())
-    }
-
-    fn expansion(&mut self, c: char, word: &mut Word) -> Result<(), String> {
-        match (c, self.peek(0)) {
-            ('`', _) => {
-                let mut inner = String::new();
-                loop {
-                    let Some(c) = self.peek(0) else { return Err("a substitution that does not end".to_owned()) };
-                    self.at += 1;
-                    match c {
-                        '`' => break,
-                        '\\' => {
-                            inner.extend(self.peek(0));
-                            self.at += 1;
-                        }
-                        c => inner.push(c),
-                    }
-                }
-                self.inner.push(inner);
-            }
-            (_, Some('(')) => {
-                self.at += 1;
-                let inner = self.until_closed()?;
-                match inner.strip_prefix('(') {
-                    // What is reckoned is no command, but a substitution inside of it is one.
-                    Some(sum) => self.substitutions(sum)?,
-                    None => self.inner.push(inner),
-                }
-            }
-            (_, Some('\'')) => return Err("a quote of the form $'…', which it does not understand".to_owned()),
-            (_, Some('{')) => {
-                let mut depth = 0;
-                loop {
-                    let Some(c) = self.peek(0) else { return Err("an expansion that does not end".to_owned()) };
-                    self.at += 1;
-                    match c {
-                        '{' => depth += 1,
-                        '}' => depth -= 1,
-                        '$' if self.peek(0) == Some('(') => self.expansion('$', word)?,
-                        '`' => self.expansion('`', word)?,
-                        _ => {}
-                    }
-                    if depth == 0 {
-                        break;
-                    }
-                }
-            }
-            _ => {}
-        }
-        word.expands = true;
-        word.text.push('$');
-        Ok(())
-    }
-
-    /// What stands up to the parenthesis that closes the one before.
-    fn until_closed(&mut self) -> Result<String, String> {
-        let (start, mut depth, mut quote) = (self.at, 1_u32, None);
-        while let Some(c) = self.peek(0) {
-            self.at += 1;
-            match (quote, c) {
-                (Some('\''), '\'') | (Some('"'), '"') => quote = None,
-                (Some('\''), _) => {}
-                (_, '\\') => self.at += 1,
-                (None, '\'' | '"') => quote = Some(c),
-                (None, '(') => depth += 1,
-                (None, ')') => depth -= 1,
-                _ => {}
-            }
-            if depth == 0 {
-                return Ok(self.text[start..self.at - 1].iter().collect());
-            }
-        }
-        Err("a substitution that does not end".to_owned())
-    }
-
-    /// Takes the substitutions out of text in which nothing else runs.
-    fn substitutions(&mut self, text: &str) -> Result<(), String> {
-        let text = text.replace('"', "").chars().chain(['"']).collect();
-        let mut reader = Reader { text, at: 0, segments: Vec::new(), inner: Vec::new() };
-        reader.double(&mut Word::default())?;
-        self.inner.append(&mut reader.inner);
-        Ok(())
-    }
-
-    fn skip_target(&mut self) -> Result<(), String> {
-        while self.peek(0).is_some_and(|c| matches!(c, ' ' | '\t')) {
-            self.at += 1;
-        }
-        let mut word = Word::default();
-        while let Some(c) =
-            self.peek(0).filter(|c| !matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')'))
-        {
-            self.at += 1;
-            match c {
-                '\\' => self.at += 1,
-                '\'' => self.single(&mut word)?,
-                '"' => self.double(&mut word)?,
-                '$' | '`' => self.expansion(c, &mut word)?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// The delimiter of a here-document, whether tabs before it count, and whether its text is taken as it stands.
-    fn delimiter(&mut self) -> Result<(String, bool, bool), String> {
-        let tabs = self.peek(0) == Some('-');
-        self.at += usize::from(tabs);
-        while self.peek(0).is_some_and(|c| matches!(c, ' ' | '\t')) {
-            self.at += 1;
-        }
-        let mut word = Word::default();
-        while let Some(c) =
-            self.peek(0).filter(|c| !matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')'))
-        {
-            self.at += 1;
-            match c {
-                '\'' => self.single(&mut word)?,
-                '"' => self.double(&mut word)?,
-                '\\' => {
-                    word.quoted = true;
-                    word.text.extend(self.peek(0));
-                    self.at += 1;
-                }
-                c => word.text.push(c),
-            }
-        }
-        Ok((word.text, tabs, word.quoted))
-    }
-
-    /// Steps over the text of a here-document, in which only substitutions run, and those only where it is not quoted.
-    fn document(&mut self, delimiter: &str, tabs: bool, quoted: bool) -> Result<(), String> {
-        let mut body = String::new();
-        while self.at < self.text.len() {
-            let end = self.text[self.at..].iter().position(|c| *c == '\n').map_or(self.text.len(), |end| self.at + end);
-            let line: String = self.text[self.at..end].iter().collect();
-            self.at = (end + 1).min(self.text.len());
-            let bare = if tabs { line.trim_start_matches('\t') } else { &line };
-            if bare == delimiter {
+            if !(leads || ends || repeats) {
                 break;
             }
-            body.push_str(&line);
-            body.push('\n');
+            if segment.redirected.is_some_and(|at| at <= read) || (ends && !rest.is_empty()) {
+                return not_understood();
+            }
+            if repeats {
+                return match rest {
+                    [name, rest @ ..]
+                        if is_name(&name.text)
+                            && !name.quoted
+                            && rest.first().is_none_or(|word| word.text == "in" && !word.quoted) =>
+                    {
+                        may_be_set(&name.text, &shown)
+                    }
+                    _ => not_understood(),
+                };
+            }
+            words = rest;
         }
-        if quoted || !body.contains(['$', '`']) {
+        let mut assigns = false;
+        while let Some((first, rest)) = words.split_first() {
+            let Some(name) = first.assigned() else { break };
+            may_be_set(name, &shown)?;
+            (words, assigns) = (rest, true);
+        }
+        let Some(program) = words.first() else { return Ok(()) };
+        let is_a_word_of_the_shell = [&BEFORE_COMMANDS[..], &ENDS, &["for"]].concat().contains(&program.text.as_str());
+        if assigns && is_a_word_of_the_shell {
+            return not_understood();
+        }
+        self.command(words, feeds)
+    }
+
+    /// A command of a line.
+    fn command(&self, words: &[Word], feeds: bool) -> Result<(), String> {
+        let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+        let shown = shown(words);
+        if program.surety != Surety::Plain {
+            return Err(format!("{shown}: what it runs is known only when it runs"));
+        }
+        self.listed(words)?;
+        builtins::check(&program.text, arguments).map_err(|why| format!("{shown}: {why}"))?;
+        if self.strict && feeds && is_interpreter(&program.text) && !has_script(&program.text, arguments) {
+            return Err(format!("{shown}: it would run whatever is piped into it"));
+        }
+        match builtins::runs(&program.text, arguments) {
+            Some(inner) => self.command(inner, feeds),
+            None => Ok(()),
+        }
+    }
+
+    fn listed(&self, words: &[Word]) -> Result<(), String> {
+        let Some(program) = words.first().map(|word| &word.text) else { return Ok(()) };
+        if ["eval", "source", "."].contains(&program.as_str()) {
+            return Err(format!("{}: {program} runs text that it cannot look at", shown(words)));
+        }
+        if self.lists(program) {
             return Ok(());
         }
-        self.substitutions(&body)
+        Err(format!("{}: {program:?} is not in its list", shown(words)))
     }
+}
+
+fn shown(words: &[Word]) -> String {
+    format!("{:?}", words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "))
+}
+
+fn may_be_set(name: &str, shown: &str) -> Result<(), String> {
+    match in_a_line(name) {
+        None => Ok(()),
+        Some(why) => Err(format!("{shown}: {name} may not be set: {why}")),
+    }
+}
+
+fn file_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or_default()
+}
+
+fn is_shell_at(program: &str) -> bool {
+    SHELLS.contains(&file_name(program))
+}
+
+fn is_interpreter(program: &str) -> bool {
+    INTERPRETERS.contains(&interpreter(program))
+}
+
+/// The name of an interpreter without its version.
+fn interpreter(program: &str) -> &str {
+    file_name(program).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// Whether an interpreter is surely given what it runs: by an option with a plain text behind it, or by a plain file that
+/// is none of the names of what comes in.
+fn has_script(program: &str, arguments: &[Word]) -> bool {
+    let Some(first) = arguments.first() else { return false };
+    if first.surety != Surety::Plain {
+        return false;
+    }
+    let option = first.text.as_str();
+    let says = match interpreter(program) {
+        "python" => ["-c", "-m"].contains(&option),
+        "perl" | "ruby" => ["-e", "-ne", "-pe", "-lne", "-lpe"].contains(&option),
+        "node" => ["-e", "-p"].contains(&option),
+        "php" => option == "-r",
+        "lua" => option == "-e",
+        _ => option == "-c",
+    };
+    if says {
+        return arguments.get(1).is_some_and(|text| text.surety == Surety::Plain);
+    }
+    if arguments.len() == 1 && ["--version", "--help"].contains(&option) {
+        return true;
+    }
+    let names_input =
+        |part: &str| ["", "dev", "proc", "stdin"].contains(&part) || part.bytes().all(|b| b.is_ascii_digit());
+    let is_option = option.starts_with(['-', '+']);
+    !is_option && !option.trim_start_matches('/').split('/').any(names_input)
 }
 
 #[cfg(test)]

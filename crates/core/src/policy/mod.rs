@@ -1,6 +1,7 @@
 //! What an operator may forbid or hide. Every policy is off unless it is asked for.
 
 pub mod credentials;
+pub mod decisive;
 mod plain;
 mod scan;
 mod shapes;
@@ -9,6 +10,9 @@ pub mod redact;
 mod at_rest;
 pub mod start;
 mod bounds;
+mod shell_words;
+mod shell_line;
+mod builtins;
 pub mod gate;
 
 use serde::Deserialize;
@@ -60,6 +64,12 @@ impl Policy {
     #[must_use]
     pub fn is_about_starts(&self) -> bool {
         self.programs.is_some() || self.gate.mode != gate::Mode::Off || !self.background.is_empty()
+    }
+
+    /// Whether the name of a program must mean what it means to the operator: by it a start is refused or not.
+    #[must_use]
+    pub fn goes_by_names(&self) -> bool {
+        self.programs.is_some() || self.gate.mode == gate::Mode::Enforce
     }
 }
 

@@ -26,6 +26,17 @@ impl Programs {
     }
 }
 
+/// Where programs are looked for where there is no directory that a `PATH` surely names.
+const USUAL_PATH: &[u8] = b"/usr/bin:/bin";
+
+/// The directories of a `PATH` that are the same wherever a command runs; the usual ones where there are none.
+#[must_use]
+pub fn sure_path(path: Option<&OsText>) -> OsText {
+    let given = path.map_or(&[][..], |path| &path.0);
+    let sure: Vec<&[u8]> = given.split(|byte| *byte == b':').filter(|dir| dir.starts_with(b"/")).collect();
+    OsText(if sure.is_empty() { USUAL_PATH.to_vec() } else { sure.join(&b':') })
+}
+
 /// What a caller is to whoever runs outlast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -146,6 +157,20 @@ mod tests {
             let refusal = list.admit(&OsText::from(other)).expect_err(other);
             assert!(refusal.contains("\"builders\"") && refusal.contains("nothing ran"), "{refusal}");
         }
+    }
+
+    /// Covers: R1
+    #[test]
+    fn r1_programs_are_found_in_absolute_directories() {
+        for (given, sure) in [
+            ("/usr/bin:/bin", "/usr/bin:/bin"),
+            (".:/opt/x/bin::bin:/bin:", "/opt/x/bin:/bin"),
+            (".", "/usr/bin:/bin"),
+            ("", "/usr/bin:/bin"),
+        ] {
+            assert_eq!(sure_path(Some(&OsText::from(given))), OsText::from(sure), "{given}");
+        }
+        assert_eq!(sure_path(None), OsText::from("/usr/bin:/bin"));
     }
 
     /// Covers: R4
