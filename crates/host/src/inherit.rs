@@ -1,7 +1,7 @@
 //! What a command inherits from its caller although another process starts it: limits and umask.
 
 use outlast_core::request::Inherited;
-use rustix::process::{Resource, Rlimit, getrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Every resource that has a limit, in the order of the kernel's numbers.
 const RESOURCES: [Resource; 16] = [
@@ -22,6 +22,25 @@ const RESOURCES: [Resource; 16] = [
     Resource::Rtprio,
     Resource::Rttime,
 ];
+
+/// Limits that bound what a process itself can do, and so those who depend on it.
+const OWN_WORK: [Resource; 6] =
+    [Resource::Cpu, Resource::Fsize, Resource::Data, Resource::Nproc, Resource::Nofile, Resource::As];
+
+/// The most open files that the kernel allows anybody unless it is told otherwise (`fs.nr_open`, proc(5)).
+const MOST_FILES: u64 = 1 << 20;
+
+/// Frees this process, and what it forks, of the limits of whoever started it, as far as it may: above its hard limits
+/// only with CAP_SYS_RESOURCE (setrlimit(2)), else up to them.
+pub fn lift_limits() {
+    for resource in OWN_WORK {
+        let own = getrlimit(resource);
+        let most = (resource == Resource::Nofile).then_some(own.maximum.unwrap_or(MOST_FILES).max(MOST_FILES));
+        let free = setrlimit(resource, Rlimit { current: most, maximum: most });
+        // Without the right to more it is the hard limit, which everybody may have.
+        let _ = free.or_else(|_| setrlimit(resource, Rlimit { current: own.maximum, maximum: own.maximum }));
+    }
+}
 
 /// The limits of this process.
 pub fn limits() -> Vec<Inherited> {

@@ -94,6 +94,19 @@ fn p7_cpu_and_file_size_are_known_by_their_signals() {
     }
 }
 
+/// A first caller that has little of everything starts a keeper that serves others as well as any.
+/// Covers: P8
+#[test]
+fn limits_of_the_first_caller_do_not_bind_the_session() {
+    let world = world();
+    let line = "ulimit -S -f 1; ulimit -S -n 32; exec outlast run -b --json -- sleep 50";
+    world.shell(line).run().ok();
+    let next = world.wait(&world.bg(&["sh", "-c", "seq 1 2000; ulimit -Sf"]));
+    next.ends("exited", 0);
+    assert!(next.0["errors"].as_array().is_some_and(Vec::is_empty), "{next:?}");
+    assert!(next.output().ends_with("2000\nunlimited\n"), "{next:?}");
+}
+
 /// The policy is off: limits are those of the caller, and not of whoever started the keeper.
 #[test]
 fn p8_limits_are_those_of_the_caller() {

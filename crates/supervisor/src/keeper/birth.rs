@@ -12,6 +12,7 @@ use outlast_core::wire::{FromKeeper, KEEPER_NAME, SUPERVISOR_NAME};
 use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::frame::Channel;
+use outlast_host::inherit;
 use outlast_host::lock::Lock;
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::state::State;
@@ -86,6 +87,8 @@ fn keep(first: OwnedFd, session: &Path) -> Result<(), String> {
     signals::reset_all().map_err(tell)?;
     signals::ignore(Signal::PIPE).map_err(tell)?;
     descriptors::close_all_but(&mut [first.as_raw_fd()]);
+    // It serves other callers too: what the first one lacks they have not to suffer from.
+    inherit::lift_limits();
     let context = Context::new(None)?;
     for standard in 0..3 {
         replace_standard(&context, standard)?;
