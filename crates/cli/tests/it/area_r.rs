@@ -358,3 +358,46 @@ fn r5_a_wait_for_output_says_nothing_of_what_is_not_shown() {
         wait(&format!("output:{until}"), "60s").env("OUTLAST_POLICY", &file).run().exits(code);
     }
 }
+
+/// Covers: R5
+#[test]
+fn r5_two_streams_that_take_turns_show_no_half() {
+    let world = world();
+    let word = format!("MY_PASSWORD={WORD}");
+    fs::write(world.file("a"), &WORD[..9]).expect("a file");
+    fs::write(world.file("b"), &WORD[9..]).expect("a file");
+    let wait = |file: &str| format!("while [ ! -e {file} ]; do sleep .05; done");
+    let line = format!("cat a; {}; echo E >&2; {}; cat b; echo; echo end", wait("one"), wait("two"));
+    let id = bg_shell(&world, &["--streams", "separate", "-e", &word], &line);
+    let came = |bytes| world.wait_until("it was captured", || world.status(&id).int("/output/bytes") == bytes);
+    let shown = || {
+        for call in [
+            &["status", &id][..],
+            &["status", &id, "--json"],
+            &["logs", &id],
+            &["logs", &id, "--raw"],
+            &["logs", &id, "--stream", "stdout"],
+            &["logs", &id, "--offset", "4", "--raw"],
+            &["logs", &id, "--offset", "11"],
+        ] {
+            let text = world.call(call).env("MY_PASSWORD", WORD).run().ok().text();
+            for part in [&WORD[4..9], &WORD[9..14]] {
+                assert!(!text.contains(part), "{part} by {call:?}: {text}");
+            }
+        }
+    };
+    came(9);
+    shown();
+    fs::write(world.file("one"), "").expect("a file");
+    came(11);
+    shown();
+    fs::write(world.file("two"), "").expect("a file");
+    let ended = world.call(&["wait", &id, "--json"]).env("MY_PASSWORD", WORD).run().ok().json();
+    assert_eq!(ended.str("/output/text"), "*********E\n************\nend\n");
+    shown();
+    let text = world.call(&["logs", &id, "-f", "--offset", "4"]).env("MY_PASSWORD", WORD).run().ok().text();
+    assert!(!text.contains(&WORD[4..9]) && !text.contains(&WORD[12..]), "{text}");
+    // In the foreground, where there is no log.
+    let object = world.outlast(&["run", "--json", "--streams", "separate", "-e", &word, "-c", &line]).ok().json();
+    assert!(!object.str("/output/text").contains(&WORD[4..9]), "{object:?}");
+}
