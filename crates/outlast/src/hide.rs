@@ -9,7 +9,7 @@ use outlast_core::id::CommandId;
 use outlast_core::policy::LiveOutput;
 use outlast_core::policy::redact::{CONTEXT, Counts, Edges, Redactor, Stream as Chunks, add_up};
 use outlast_core::receipt::Change;
-use outlast_core::record::{Discarded, ExitRecord, Phase, TraceLine};
+use outlast_core::record::{Discarded, ExitRecord, Phase, Survivor, TraceLine};
 use outlast_core::request::{OsText, to_hex};
 use outlast_core::tracking::Tracked;
 use outlast_host::clock;
@@ -218,6 +218,7 @@ impl Snapshot {
         word(&mut self.cwd, mask);
         let texts = self.label.iter_mut().chain(&mut self.errors).chain(&mut self.note).chain(&mut self.damaged);
         texts.chain(&mut self.result).chain(&mut self.limit).for_each(|text| line(text, mask));
+        self.survivors.iter_mut().chain(&mut self.survivors_at_end).for_each(|one| name(one, mask));
         paths(&mut self.changes, mask);
         tracked(&mut self.tracked, mask);
     }
@@ -230,6 +231,7 @@ pub(crate) fn mask_exit(exit: &mut ExitRecord, mask: &mut Mask) {
     word(&mut exit.cwd, mask);
     let texts = exit.label.iter_mut().chain(&mut exit.errors).chain(&mut exit.result);
     texts.chain(&mut exit.limit).for_each(|text| line(text, mask));
+    exit.survivors.iter_mut().for_each(|one| name(one, mask));
     tracked(&mut exit.tracked, mask);
     if let Some(mut tail) = exit.kept_tail() {
         mask.cover_alone(&mut tail, true);
@@ -269,12 +271,25 @@ fn words(words: &mut [OsText], mask: &mut Mask) {
     words.iter_mut().for_each(|one| word(one, mask));
 }
 
-fn word(word: &mut OsText, mask: &mut Mask) {
+pub(crate) fn word(word: &mut OsText, mask: &mut Mask) {
     mask.cover(&[], &mut word.0, &[], Edges::default());
 }
 
-fn line(text: &mut String, mask: &mut Mask) {
+pub(crate) fn line(text: &mut String, mask: &mut Mask) {
+    cover_text(text, mask, Edges::default());
+}
+
+/// How long the kernel's name of a process is at most, in bytes; a longer one is cut.
+const LONGEST_NAME: usize = 15;
+
+/// Masks the name of a process.
+pub(crate) fn name(process: &mut Survivor, mask: &mut Mask) {
+    let cut_after = process.name.len() >= LONGEST_NAME;
+    cover_text(&mut process.name, mask, Edges { cut_before: false, cut_after });
+}
+
+fn cover_text(text: &mut String, mask: &mut Mask, edges: Edges) {
     let mut bytes = std::mem::take(text).into_bytes();
-    mask.cover(&[], &mut bytes, &[], Edges::default());
+    mask.cover(&[], &mut bytes, &[], edges);
     *text = String::from_utf8_lossy(&bytes).into_owned();
 }

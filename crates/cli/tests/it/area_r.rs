@@ -401,3 +401,43 @@ fn r5_two_streams_that_take_turns_show_no_half() {
     let object = world.outlast(&["run", "--json", "--streams", "separate", "-e", &word, "-c", &line]).ok().json();
     assert!(!object.str("/output/text").contains(&WORD[4..9]), "{object:?}");
 }
+
+/// Covers: R5
+#[test]
+fn r5_names_of_processes_and_sessions_are_masked() {
+    let world = world();
+    // A process is named by the file it is made of, of which the kernel keeps 15 bytes.
+    let name = "zqxwvutsrqpon9m8";
+    let word = format!("MY_PASSWORD={name}");
+    fs::copy("/bin/sleep", world.file(name)).expect("a copy");
+    let call = |args: &[&str]| world.call(args).env("MY_PASSWORD", name).run();
+    let mut shown = Vec::new();
+    for form in [&["--json"][..], &[]] {
+        let words = [&["run"], form, &["-e", &word, "-c", "./$MY_PASSWORD 300 & exit 0"]].concat();
+        let told = call(&words).ok();
+        shown.push(told.text());
+        shown.push(told.err());
+    }
+    let id = outlast_testkit::Json::parse(&shown[0]).str("/id").to_owned();
+    for args in [&["ps"][..], &["ps", "--json"], &["status", &id], &["status", &id, "--json"], &["trace"]] {
+        shown.push(call(args).ok().text());
+    }
+    for args in [&["stop", &id][..], &["stop", "--all", "--json"]] {
+        let told = call(args).ok();
+        shown.push(told.text() + &told.err());
+    }
+    shown.iter().for_each(|text| assert!(!text.contains(&name[..6]), "{text}"));
+    assert!(shown[0].contains("***************"), "{}", shown[0]);
+    let started = call(&["session", "start", "--context", name, "--json"]).ok();
+    let session = outlast_testkit::Json::parse(&started.text()).str("/id").to_owned();
+    let bound = world.root().join(name);
+    fs::create_dir(&bound).expect("a directory");
+    call(&["session", "bind", &session, &bound.display().to_string()]).ok();
+    let listed = [&["session", "list"][..], &["session", "list", "--json"], &["session", "show", &session, "--json"]];
+    let mut shown: Vec<String> = listed.iter().map(|args| call(args).ok().text()).collect();
+    shown.push(started.text());
+    for text in shown {
+        assert!(!text.contains(&name[..6]) && text.contains("******"), "{text}");
+    }
+    call(&["session", "end", &session]).ok();
+}
