@@ -441,3 +441,24 @@ fn r5_names_of_processes_and_sessions_are_masked() {
     }
     call(&["session", "end", &session]).ok();
 }
+
+/// Covers: R5
+#[test]
+fn r5_an_error_that_repeats_an_argument_is_masked() {
+    let world = world();
+    for args in [
+        &["status", WORD][..],
+        &["status", TOKEN],
+        &["logs", WORD, "--session", &world.session()],
+        &["stop", TOKEN],
+        &["ps", "--session", WORD],
+        &["run", "--limit", WORD, "--", "true"],
+        &["run", "--right", TOKEN, "--", "true"],
+        &["wait", WORD],
+    ] {
+        let failed = world.call(args).env("MY_PASSWORD", WORD).run();
+        let text = failed.text() + &failed.err();
+        assert!(!text.contains(&WORD[4..12]) && !text.contains(&TOKEN[..12]), "{args:?}: {text}");
+        assert!(text.contains("*******"), "{args:?}: {text}");
+    }
+}
