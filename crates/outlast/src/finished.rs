@@ -83,8 +83,8 @@ impl Finished {
     }
 
     /// Takes the output that came on the channel.
-    pub(crate) fn take_held(&mut self, held: &Held, streams: Streams) {
-        self.output = held.bytes(|_| true);
+    pub(crate) fn take_held(&mut self, held: &Held, streams: Streams, mask: Option<&mut Mask>) {
+        self.output = held.shown(mask);
         self.shown_from = held.received - held.kept;
         self.truncated = self.shown_from > 0;
         let names: &[Stream] = match streams {
@@ -142,12 +142,17 @@ pub(crate) struct Held {
 
 impl Held {
     /// The last bytes, at most so many.
-    pub(crate) fn last(&self, most: usize, mask: Option<Mask>) -> Vec<u8> {
-        let mut bytes = self.bytes(|_| true);
-        if let Some(mut mask) = mask {
-            mask.cover_alone(&mut bytes, self.received > self.kept);
-        }
+    pub(crate) fn last(&self, most: usize, mut mask: Option<Mask>) -> Vec<u8> {
+        let mut bytes = self.shown(mask.as_mut());
         bytes.split_off(bytes.len().saturating_sub(most))
+    }
+
+    /// Everything that is held, as it is shown.
+    fn shown(&self, mask: Option<&mut Mask>) -> Vec<u8> {
+        match mask {
+            Some(mask) => mask.cover_chunks(self.chunks(), self.received > self.kept),
+            None => self.bytes(|_| true),
+        }
     }
 
     /// Everything that is held, chunk by chunk.

@@ -42,9 +42,8 @@ impl Command {
         follower.withheld = self.session.withholds();
         if let Some(redactor) = self.session.redactor() {
             let from = follower.reading.next;
-            let context = follower.reading.before(from)?;
-            let cut = from > context.len() as u64;
-            follower.flow = Some(Flow::after(redactor, context, cut));
+            let contexts = follower.reading.stored().map(|stored| stored.contexts(from)).transpose()?;
+            follower.flow = Some(Flow::after(redactor, contexts.unwrap_or_default()));
         }
         Ok(follower)
     }

@@ -1,5 +1,7 @@
 //! What is not shown of commands: secrets are masked in whatever leaves the library.
 
+mod woven;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -7,12 +9,11 @@ use outlast_core::id::CommandId;
 use outlast_core::policy::LiveOutput;
 use outlast_core::policy::redact::{CONTEXT, Counts, Edges, Redactor, Stream as Chunks, add_up};
 use outlast_core::receipt::Change;
-use outlast_core::record::{Discarded, ExitRecord, Phase, TraceLine};
+use outlast_core::record::{Discarded, ExitRecord, Phase, Survivor, TraceLine};
 use outlast_core::request::{OsText, to_hex};
 use outlast_core::tracking::Tracked;
 use outlast_host::clock;
-use outlast_host::frame;
-use outlast_host::store::{index, trace};
+use outlast_host::store::trace;
 
 use crate::error::Result;
 use crate::output::{Stored, Stream};
@@ -20,19 +21,40 @@ use crate::redaction::Redaction;
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 
-/// How much text around a piece of a separate stream decides what is secret in it, in bytes; its pieces are small.
-const STREAM_CONTEXT: usize = 1024;
+use woven::Window;
 
 /// Masks parts of outputs, and counts.
 #[derive(Debug)]
 pub(crate) struct Mask {
-    redactor: Arc<Redactor>,
+    pub(crate) redactor: Arc<Redactor>,
     /// Whether more output can come.
-    open: bool,
+    pub(crate) open: bool,
     pub(crate) counts: Counts,
+    /// What was looked at last of an output whose streams take turns.
+    pub(crate) window: Option<Window>,
 }
 
 impl Mask {
+    fn new(redactor: Arc<Redactor>, open: bool) -> Mask {
+        Mask { redactor, open, counts: Counts::new(), window: None }
+    }
+
+    /// Masks an output that cannot be read around, in chunks as its streams took turns.
+    pub(crate) fn cover_chunks<'a>(
+        &mut self,
+        chunks: impl Iterator<Item = (Stream, &'a [u8])>,
+        cut_before: bool,
+    ) -> Vec<u8> {
+        let (mut bytes, mut parts) = (Vec::new(), Vec::new());
+        for (stream, chunk) in chunks {
+            parts.push((bytes.len()..bytes.len() + chunk.len(), stream));
+            bytes.extend_from_slice(chunk);
+        }
+        let (all, edges) = (0..bytes.len(), Edges { cut_before, cut_after: self.open });
+        add_up(&mut self.counts, woven::cover(&self.redactor, &mut bytes, &all, &parts, edges));
+        bytes
+    }
+
     /// Masks a part of an output that lies between these.
     pub(crate) fn cover(&mut self, before: &[u8], bytes: &mut [u8], after: &[u8], edges: Edges) {
         let mut all = [before, bytes, after].concat();
@@ -58,35 +80,13 @@ impl Stored {
 
     /// Masks bytes that were read from this offset on, by what stands around them.
     pub(crate) fn mask(&self, mask: &mut Mask, offset: u64, stream: Stream, bytes: &mut [u8]) -> Result<()> {
+        if let (Some(index), true) = (&self.index, self.separate) {
+            return self.mask_woven(mask, index, (offset, stream), bytes);
+        }
         let end = offset + bytes.len() as u64;
-        let wire = match stream {
-            Stream::Merged => None,
-            Stream::Stdout => Some(frame::Stream::Out),
-            Stream::Stderr => Some(frame::Stream::Err),
-        };
-        let (before, after, edges) = match (&self.index, wire) {
-            (Some(index), Some(wire)) => {
-                let (mut from, mut length) = (offset, 0);
-                for entry in index.iter().rev().filter(|entry| entry.stream == wire && entry.offset < offset) {
-                    if length >= STREAM_CONTEXT {
-                        break;
-                    }
-                    from = entry.offset;
-                    length += usize::try_from(offset.min(entry.offset + u64::from(entry.length)) - from).unwrap_or(0);
-                }
-                let (before, _) = index::read_stream(&self.log, index, wire, from, length)?;
-                let (after, _) = index::read_stream(&self.log, index, wire, end, STREAM_CONTEXT)?;
-                let cut_after = mask.open || after.len() == STREAM_CONTEXT;
-                let cut_before = before.len() >= STREAM_CONTEXT;
-                (before, after, Edges { cut_before, cut_after })
-            }
-            _ => {
-                let (before, after) = (self.before(offset)?, self.range(end, end + CONTEXT as u64)?);
-                let cut_after = mask.open || end + (after.len() as u64) < self.output.bytes;
-                let cut_before = offset > before.len() as u64;
-                (before, after, Edges { cut_before, cut_after })
-            }
-        };
+        let (before, after) = (self.before(offset)?, self.range(end, end + CONTEXT as u64)?);
+        let cut_after = mask.open || end + (after.len() as u64) < self.output.bytes;
+        let edges = Edges { cut_before: offset > before.len() as u64, cut_after };
         mask.cover(&before, bytes, &after, edges);
         Ok(())
     }
@@ -100,9 +100,13 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// From the start of an output, or behind this context of it.
-    pub(crate) fn after(redactor: Arc<Redactor>, context: Vec<u8>, cut: bool) -> Flow {
-        let streams = HashMap::from([(Stream::Merged, Chunks::after(&redactor, &context, cut))]);
+    /// From the start of an output, or behind these contexts of its streams; whether more is missing before that.
+    pub(crate) fn after(redactor: Arc<Redactor>, contexts: Vec<(Stream, Vec<u8>, bool)>) -> Flow {
+        let behind = |(stream, context, cut): (Stream, Vec<u8>, bool)| {
+            let chunks = Chunks::after(&redactor, &context, cut);
+            (stream, chunks)
+        };
+        let streams = contexts.into_iter().map(behind).collect();
         Flow { redactor, streams, counts: Counts::new() }
     }
 
@@ -132,7 +136,7 @@ impl Redaction {
     pub(crate) fn shown(&self, exit: &ExitRecord) -> ExitRecord {
         let mut exit = exit.clone();
         if let Some(redactor) = self.redactor() {
-            mask_exit(&mut exit, &mut Mask { redactor, open: false, counts: Counts::new() });
+            mask_exit(&mut exit, &mut Mask::new(redactor, false));
         }
         exit
     }
@@ -141,7 +145,7 @@ impl Redaction {
 impl Session {
     /// What masks secrets in what is shown; none where the policy does not ask for it. `open`: more output can come.
     pub(crate) fn mask(&self, open: bool) -> Option<Mask> {
-        self.redactor().map(|redactor| Mask { redactor, open, counts: Counts::new() })
+        self.redactor().map(|redactor| Mask::new(redactor, open))
     }
 
     /// Takes out of a snapshot what the policies do not show. `stored`: where the output stands, if it does.
@@ -214,6 +218,7 @@ impl Snapshot {
         word(&mut self.cwd, mask);
         let texts = self.label.iter_mut().chain(&mut self.errors).chain(&mut self.note).chain(&mut self.damaged);
         texts.chain(&mut self.result).chain(&mut self.limit).for_each(|text| line(text, mask));
+        self.survivors.iter_mut().chain(&mut self.survivors_at_end).for_each(|one| name(one, mask));
         paths(&mut self.changes, mask);
         tracked(&mut self.tracked, mask);
     }
@@ -226,6 +231,7 @@ pub(crate) fn mask_exit(exit: &mut ExitRecord, mask: &mut Mask) {
     word(&mut exit.cwd, mask);
     let texts = exit.label.iter_mut().chain(&mut exit.errors).chain(&mut exit.result);
     texts.chain(&mut exit.limit).for_each(|text| line(text, mask));
+    exit.survivors.iter_mut().for_each(|one| name(one, mask));
     tracked(&mut exit.tracked, mask);
     if let Some(mut tail) = exit.kept_tail() {
         mask.cover_alone(&mut tail, true);
@@ -265,12 +271,25 @@ fn words(words: &mut [OsText], mask: &mut Mask) {
     words.iter_mut().for_each(|one| word(one, mask));
 }
 
-fn word(word: &mut OsText, mask: &mut Mask) {
+pub(crate) fn word(word: &mut OsText, mask: &mut Mask) {
     mask.cover(&[], &mut word.0, &[], Edges::default());
 }
 
-fn line(text: &mut String, mask: &mut Mask) {
+pub(crate) fn line(text: &mut String, mask: &mut Mask) {
+    cover_text(text, mask, Edges::default());
+}
+
+/// How long the kernel's name of a process is at most, in bytes; a longer one is cut.
+const LONGEST_NAME: usize = 15;
+
+/// Masks the name of a process.
+pub(crate) fn name(process: &mut Survivor, mask: &mut Mask) {
+    let cut_after = process.name.len() >= LONGEST_NAME;
+    cover_text(&mut process.name, mask, Edges { cut_before: false, cut_after });
+}
+
+fn cover_text(text: &mut String, mask: &mut Mask, edges: Edges) {
     let mut bytes = std::mem::take(text).into_bytes();
-    mask.cover(&[], &mut bytes, &[], Edges::default());
+    mask.cover(&[], &mut bytes, &[], edges);
     *text = String::from_utf8_lossy(&bytes).into_owned();
 }

@@ -1,12 +1,16 @@
 //! How sessions stand: one, or all of a state directory.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use outlast_core::id::SessionId;
 use outlast_core::record::SessionRecord;
+use outlast_core::request::OsText;
 use outlast_host::store::understood;
 
 use crate::error::Result;
+use crate::hide::{Mask, line, word};
 use crate::runtime::Runtime;
 use crate::session::{Session, is_alive};
 
@@ -77,6 +81,9 @@ impl Session {
         }
         let place = understood(dir.bound())?.and_then(|bound| bound.places.last().cloned());
         summary.bound_to = place.map(|place| PathBuf::from(place).join(dir.id().to_string()));
+        if let Some(mut mask) = self.mask(false) {
+            summary.mask(&mut mask);
+        }
         summary.kept = dir.has_keeper()?;
         summary.owned = dir.has_owner()?;
         let ids = dir.commands()?;
@@ -90,6 +97,21 @@ impl Session {
             }
         }
         Ok(summary)
+    }
+}
+
+impl SessionSummary {
+    /// Masks everything in it that came from whoever made or bound the session.
+    fn mask(&mut self, mask: &mut Mask) {
+        if let Some(record) = &mut self.record {
+            line(&mut record.context, mask);
+        }
+        if let Some(bound_to) = &mut self.bound_to {
+            let mut path = OsText(std::mem::take(bound_to).into_os_string().into_vec());
+            word(&mut path, mask);
+            *bound_to = OsString::from_vec(path.0).into();
+        }
+        self.problem.iter_mut().for_each(|problem| line(problem, mask));
     }
 }
 

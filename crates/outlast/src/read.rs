@@ -275,11 +275,6 @@ impl Reading {
         self.problem.as_deref()
     }
 
-    /// What stands before an offset, as much as can decide what is secret behind it.
-    pub(crate) fn before(&self, offset: u64) -> Result<Vec<u8>> {
-        self.stored.as_ref().map_or(Ok(Vec::new()), |stored| stored.before(offset))
-    }
-
     /// What is on disk.
     pub(crate) fn stored(&self) -> Option<&Stored> {
         self.stored.as_ref()

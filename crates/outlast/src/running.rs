@@ -77,7 +77,7 @@ impl Running {
         remarks: Vec<String>,
     ) -> Running {
         request.id = launched.joined.unwrap_or(request.id);
-        let flow = session.redactor().map(|redactor| Flow::after(redactor, Vec::new(), false));
+        let flow = session.redactor().map(|redactor| Flow::after(redactor, Vec::new()));
         let withheld = session.withholds();
         Running {
             flow,
@@ -441,7 +441,7 @@ impl Running {
                     finished.take_stored(stored, self.request.hold, mask.as_mut())?;
                 }
             }
-            None => finished.take_held(&self.held, self.request.streams),
+            None => finished.take_held(&self.held, self.request.streams, mask.as_mut()),
         }
         if let Some(mask) = &mut mask {
             finished.mask(mask, self.records.is_some());

@@ -11,6 +11,7 @@ use outlast_host::store::understood;
 use crate::command::Command;
 use crate::deliver::check_consumer;
 use crate::error::{Error, Result};
+use crate::hide;
 use crate::probe;
 use crate::race;
 use crate::request::millis;
@@ -48,6 +49,14 @@ impl Command {
     /// ended keeps its end; survivors of it are ended. Where several callers wait for it nothing is done without
     /// [`StopOptions::force`] ([`Error::OthersWait`]). Dropping the future does not take the stop back.
     pub async fn stop(&self, options: StopOptions) -> Result<StopOutcome> {
+        let mut outcome = self.stop_raw(options).await?;
+        if let Some(mut mask) = self.session.mask(false) {
+            outcome.ended_survivors.iter_mut().chain(&mut outcome.alive).for_each(|one| hide::name(one, &mut mask));
+        }
+        Ok(outcome)
+    }
+
+    async fn stop_raw(&self, options: StopOptions) -> Result<StopOutcome> {
         check_consumer(&options.by)?;
         let dir = self.dir()?;
         let mut asked = false;

@@ -84,8 +84,7 @@ pub fn answer(fork_keeper: ForkKeeper) -> ExitCode {
         Ok(cli) => cli,
         Err(mut error) => {
             suggest_what_is_shown(&mut error);
-            // Help and version go to standard output, with success; a closed output is nobody to be told.
-            let _unheard = error.print();
+            print_parse_error(&error);
             return ExitCode::from(if error.use_stderr() { usage_code(is_hook()) } else { exit::DONE });
         }
     };
@@ -101,9 +100,30 @@ pub fn answer(fork_keeper: ForkKeeper) -> ExitCode {
     for note in &config.notes {
         printer.say(note);
     }
+    let policy = config.library(config.speaks_to_model()).policy;
     match dispatch(cli.verb, config, printer, fork_keeper) {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => fail(printer, &failure),
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                // It may repeat an argument.
+                printer.say(&policy.shown(message));
+            }
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// Help and version go to standard output, with success; a closed output is nobody to be told. What is wrong with an
+/// argument may repeat a secret.
+fn print_parse_error(error: &clap::Error) {
+    let text = error.render().to_string();
+    let config = Config::read().ok().filter(|_| error.use_stderr());
+    let shown = config.map(|config| config.library(config.speaks_to_model()).policy.shown(text.clone()));
+    match shown {
+        Some(shown) if shown != text => Printer { colour: false, columns: 80 }.tell(&shown),
+        _ => {
+            let _unheard = error.print();
+        }
     }
 }
 

@@ -358,3 +358,107 @@ fn r5_a_wait_for_output_says_nothing_of_what_is_not_shown() {
         wait(&format!("output:{until}"), "60s").env("OUTLAST_POLICY", &file).run().exits(code);
     }
 }
+
+/// Covers: R5
+#[test]
+fn r5_two_streams_that_take_turns_show_no_half() {
+    let world = world();
+    let word = format!("MY_PASSWORD={WORD}");
+    fs::write(world.file("a"), &WORD[..9]).expect("a file");
+    fs::write(world.file("b"), &WORD[9..]).expect("a file");
+    let wait = |file: &str| format!("while [ ! -e {file} ]; do sleep .05; done");
+    let line = format!("cat a; {}; echo E >&2; {}; cat b; echo; echo end", wait("one"), wait("two"));
+    let id = bg_shell(&world, &["--streams", "separate", "-e", &word], &line);
+    let came = |bytes| world.wait_until("it was captured", || world.status(&id).int("/output/bytes") == bytes);
+    let shown = || {
+        for call in [
+            &["status", &id][..],
+            &["status", &id, "--json"],
+            &["logs", &id],
+            &["logs", &id, "--raw"],
+            &["logs", &id, "--stream", "stdout"],
+            &["logs", &id, "--offset", "4", "--raw"],
+            &["logs", &id, "--offset", "11"],
+        ] {
+            let text = world.call(call).env("MY_PASSWORD", WORD).run().ok().text();
+            for part in [&WORD[4..9], &WORD[9..14]] {
+                assert!(!text.contains(part), "{part} by {call:?}: {text}");
+            }
+        }
+    };
+    came(9);
+    shown();
+    fs::write(world.file("one"), "").expect("a file");
+    came(11);
+    shown();
+    fs::write(world.file("two"), "").expect("a file");
+    let ended = world.call(&["wait", &id, "--json"]).env("MY_PASSWORD", WORD).run().ok().json();
+    assert_eq!(ended.str("/output/text"), "*********E\n************\nend\n");
+    shown();
+    let text = world.call(&["logs", &id, "-f", "--offset", "4"]).env("MY_PASSWORD", WORD).run().ok().text();
+    assert!(!text.contains(&WORD[4..9]) && !text.contains(&WORD[12..]), "{text}");
+    // In the foreground, where there is no log.
+    let object = world.outlast(&["run", "--json", "--streams", "separate", "-e", &word, "-c", &line]).ok().json();
+    assert!(!object.str("/output/text").contains(&WORD[4..9]), "{object:?}");
+}
+
+/// Covers: R5
+#[test]
+fn r5_names_of_processes_and_sessions_are_masked() {
+    let world = world();
+    // A process is named by the file it is made of, of which the kernel keeps 15 bytes.
+    let name = "zqxwvutsrqpon9m8";
+    let word = format!("MY_PASSWORD={name}");
+    fs::copy("/bin/sleep", world.file(name)).expect("a copy");
+    let call = |args: &[&str]| world.call(args).env("MY_PASSWORD", name).run();
+    let mut shown = Vec::new();
+    for form in [&["--json"][..], &[]] {
+        let words = [&["run"], form, &["-e", &word, "-c", "./$MY_PASSWORD 300 & exit 0"]].concat();
+        let told = call(&words).ok();
+        shown.push(told.text());
+        shown.push(told.err());
+    }
+    let id = outlast_testkit::Json::parse(&shown[0]).str("/id").to_owned();
+    for args in [&["ps"][..], &["ps", "--json"], &["status", &id], &["status", &id, "--json"], &["trace"]] {
+        shown.push(call(args).ok().text());
+    }
+    for args in [&["stop", &id][..], &["stop", "--all", "--json"]] {
+        let told = call(args).ok();
+        shown.push(told.text() + &told.err());
+    }
+    shown.iter().for_each(|text| assert!(!text.contains(&name[..6]), "{text}"));
+    assert!(shown[0].contains("***************"), "{}", shown[0]);
+    let started = call(&["session", "start", "--context", name, "--json"]).ok();
+    let session = outlast_testkit::Json::parse(&started.text()).str("/id").to_owned();
+    let bound = world.root().join(name);
+    fs::create_dir(&bound).expect("a directory");
+    call(&["session", "bind", &session, &bound.display().to_string()]).ok();
+    let listed = [&["session", "list"][..], &["session", "list", "--json"], &["session", "show", &session, "--json"]];
+    let mut shown: Vec<String> = listed.iter().map(|args| call(args).ok().text()).collect();
+    shown.push(started.text());
+    for text in shown {
+        assert!(!text.contains(&name[..6]) && text.contains("******"), "{text}");
+    }
+    call(&["session", "end", &session]).ok();
+}
+
+/// Covers: R5
+#[test]
+fn r5_an_error_that_repeats_an_argument_is_masked() {
+    let world = world();
+    for args in [
+        &["status", WORD][..],
+        &["status", TOKEN],
+        &["logs", WORD, "--session", &world.session()],
+        &["stop", TOKEN],
+        &["ps", "--session", WORD],
+        &["run", "--limit", WORD, "--", "true"],
+        &["run", "--right", TOKEN, "--", "true"],
+        &["wait", WORD],
+    ] {
+        let failed = world.call(args).env("MY_PASSWORD", WORD).run();
+        let text = failed.text() + &failed.err();
+        assert!(!text.contains(&WORD[4..12]) && !text.contains(&TOKEN[..12]), "{args:?}: {text}");
+        assert!(text.contains("*******"), "{args:?}: {text}");
+    }
+}

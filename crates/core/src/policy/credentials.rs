@@ -1,7 +1,8 @@
 //! Which environment variables hold a credential, by their names.
 
 /// Names that are credentials as a whole.
-const EXACT: [&str; 8] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PGPASSWORD", "MYSQL_PWD"];
+const EXACT: [&str; 9] =
+    ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "API_KEY", "APIKEY", "PGPASSWORD", "MYSQL_PWD"];
 
 /// Beginnings of names of credentials.
 const PREFIXES: [&str; 4] = ["SECRET_", "PASSWORD_", "TOKEN_", "API_KEY_"];
@@ -43,7 +44,22 @@ pub fn is_credential(name: &str) -> bool {
 /// long enough and no path of a file.
 #[must_use]
 pub fn is_secret(name: &str, value: &[u8]) -> bool {
-    is_credential(name) && value.len() >= SHORTEST && !value.starts_with(b"/")
+    is_credential(name) && value.len() >= SHORTEST && !is_path(value)
+}
+
+/// As many letters and digits in a row, of upper and of lower case, are no name of a file.
+const RANDOM: usize = 16;
+
+/// Whether a value is the path of a file, which may be shown, and no secret that happens to begin as one: it has several
+/// names, it does not end as base64 does, and none of its names is random.
+fn is_path(value: &[u8]) -> bool {
+    let names = value.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
+    let is_random = |word: &[u8]| {
+        let has = |class: fn(&u8) -> bool| word.iter().any(class);
+        word.len() >= RANDOM && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit)
+    };
+    let mut words = value.split(|byte| !byte.is_ascii_alphanumeric());
+    value.starts_with(b"/") && names >= 2 && !value.ends_with(b"=") && !words.any(is_random)
 }
 
 #[cfg(test)]
@@ -53,9 +69,15 @@ mod tests {
     /// Covers: R5
     #[test]
     fn r5_credentials_are_known_by_their_names() {
-        for name in
-            ["GITHUB_TOKEN", "openai_api_key", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "TOKEN", "secret_x"]
-        {
+        for name in [
+            "GITHUB_TOKEN",
+            "openai_api_key",
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_ACCESS_KEY_ID",
+            "TOKEN",
+            "secret_x",
+            "PASSPHRASE",
+        ] {
             assert!(is_credential(name), "{name}");
         }
         for name in ["PATH", "HOME", "TOKENIZERS_PARALLELISM", "KEYBOARD", "SSH_AUTH_SOCK", "PWD", "MONKEY", "OLDPWD"] {
@@ -63,6 +85,16 @@ mod tests {
         }
         assert!(is_secret("X_TOKEN", b"12345678"));
         assert!(!is_secret("X_TOKEN", b"1234567"), "too short");
-        assert!(!is_secret("GOOGLE_APPLICATION_CREDENTIALS", b"/home/me/key.json"), "a file's path");
+        for path in [
+            "/home/me/key.json",
+            "/run/secrets/db",
+            "/home/me/MyProject2024/client-key.pem",
+            "/var/lib/0123456789abcdef0",
+        ] {
+            assert!(!is_secret("GOOGLE_APPLICATION_CREDENTIALS", path.as_bytes()), "a file's path: {path}");
+        }
+        for secret in ["/aB3xY9zQ+", "/aB3xY9/Qw==", "/K7MDENG/bPxRfiCYEXAMPLE1KEY", "/hunter-two"] {
+            assert!(is_secret("X_TOKEN", secret.as_bytes()), "it only begins as a path does: {secret}");
+        }
     }
 }

@@ -18,6 +18,7 @@ pub mod gate;
 use serde::Deserialize;
 
 use crate::request::Limits;
+use redact::Redactor;
 
 pub use at_rest::AtRest;
 pub use gate::Gate;
@@ -60,6 +61,12 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// A text as it is shown, for one that no command is behind.
+    #[must_use]
+    pub fn shown(&self, text: String) -> String {
+        if self.redact { Redactor::new(self.secrets.iter().cloned()).text(&text) } else { text }
+    }
+
     /// Whether it has to know what is started.
     #[must_use]
     pub fn is_about_starts(&self) -> bool {
