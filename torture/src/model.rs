@@ -39,8 +39,9 @@ impl Facts {
             deaths.orphans.contains(pid)
                 || deaths.supervisors.get(pid).is_some_and(|keeper| deaths.keepers.contains(keeper))
         };
-        // Of a command that nobody can name a watcher of, anybody may have been the one.
-        let unknown = watchers.is_empty();
+        // Of a command that nobody can name a watcher of, anybody may have been the one; where several callers started
+        // several commands, the lines of evidence do not say whose they are.
+        let unknown = watchers.is_empty() || act.callers > 1 && supervisor.is_none();
         Facts {
             ran: ran.lines().count(),
             done: read("done").lines().count(),
