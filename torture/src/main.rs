@@ -140,7 +140,11 @@ impl Settings {
             say(&format!("FAULT in the session that stands, --seed {}: {fault}", self.seed));
             return ExitCode::FAILURE;
         }
-        let report = Report { seed: self.seed, took: began.elapsed(), tally: &tally, span };
+        let asked = match self.rounds {
+            Some(rounds) => format!("--rounds {rounds}"),
+            None => format!("--seconds {}", self.seconds.as_secs()),
+        };
+        let report = Report { seed: self.seed, asked, took: began.elapsed(), tally: &tally, span };
         say(&report.summary());
         if let Some(path) = &self.report
             && let Err(error) = std::fs::write(path, report.page())

@@ -39,8 +39,9 @@ impl Facts {
             deaths.orphans.contains(pid)
                 || deaths.supervisors.get(pid).is_some_and(|keeper| deaths.keepers.contains(keeper))
         };
-        // Of a command that nobody can name a watcher of, anybody may have been the one.
-        let unknown = watchers.is_empty();
+        // Of a command that nobody can name a watcher of, anybody may have been the one; where several callers started
+        // several commands, the lines of evidence do not say whose they are.
+        let unknown = watchers.is_empty() || act.callers > 1 && supervisor.is_none();
         Facts {
             ran: ran.lines().count(),
             done: read("done").lines().count(),
@@ -125,5 +126,63 @@ impl Facts {
         }
         let kept = [&wrote[..from], &wrote[to..]].concat();
         if whole && raw != kept || !kept.starts_with(raw) { fault("other bytes around the gap") } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::Mode;
+    use crate::shapes::SHAPES;
+
+    fn act(shape: &str) -> Act {
+        let shape = SHAPES.iter().find(|one| one.name == shape).expect("a shape of that name");
+        Act { label: "c0".to_owned(), shape, mode: Mode::Background, callers: 1, starved: None, left: false }
+    }
+
+    fn end(kind: &str, code: Option<i64>, signal: Option<&str>, by: Option<&str>) -> Value {
+        json!({"kind": kind, "code": code, "signal": signal, "detail": null, "by": by})
+    }
+
+    #[test]
+    fn an_end_needs_its_reason() {
+        let (fails, endless) = (act("fails"), act("endless"));
+        let calm = Facts { ran: 1, done: 1, ..Facts::default() };
+        let stopped = Facts { ran: 1, stopped: true, ..Facts::default() };
+        let orphan = Facts { ran: 1, supervisor_dead: true, ..Facts::default() };
+        let alone = Facts { keeper_dead: true, ..Facts { ran: 1, supervisor_dead: true, ..Facts::default() } };
+        let may = |facts: &Facts, act: &Act, end: Value| facts.objection(act, &end).is_none();
+        assert!(may(&calm, &fails, end("exited", Some(3), None, None)));
+        assert!(!may(&calm, &fails, end("exited", Some(0), None, None)), "another code");
+        assert!(!may(&Facts::default(), &fails, end("exited", Some(3), None, None)), "it never came to its end");
+        assert!(!may(&calm, &fails, end("lost", None, None, None)), "nobody was killed");
+        assert!(!may(&orphan, &fails, end("lost", None, None, None)), "its keeper lived");
+        assert!(may(&alone, &fails, end("lost", None, None, None)));
+        assert!(may(&orphan, &endless, end("stopped", None, Some("KILL"), Some("supervisor_lost"))));
+        assert!(!may(&calm, &endless, end("stopped", None, Some("KILL"), Some("supervisor_lost"))));
+        assert!(may(&stopped, &endless, end("stopped", None, Some("TERM"), Some("model"))));
+        assert!(!may(&calm, &endless, end("stopped", None, Some("TERM"), Some("model"))), "nobody asked");
+        assert!(!may(&calm, &endless, end("signaled", None, Some("KILL"), None)), "its leader was not killed");
+        assert!(!may(&calm, &endless, end("abandoned", None, Some("TERM"), None)), "its session goes on");
+    }
+
+    #[test]
+    fn output_is_what_was_written_or_its_gap_is_named() {
+        let calm = Facts { ran: 1, done: 1, ..Facts::default() };
+        let shown = |bytes: u64, gap: Value| json!({"end": {"kind": "exited"}, "errors": [], "output": {"bytes": bytes, "gap": gap}});
+        let objects = |act: &Act, shown: Value, raw: &[u8]| calm.output_objection(act, &shown, raw, false).is_some();
+        assert!(!objects(&act("fails"), shown(4, Value::Null), b"out\n"));
+        assert!(objects(&act("fails"), shown(4, Value::Null), b"out"), "a byte is missing");
+        assert!(objects(&act("fails"), shown(3, Value::Null), b"out\n"), "another count");
+        let capped = act("capped");
+        let wrote = capped.shape.output.expect("it prints")();
+        let kept = [&wrote[..16_384], &wrote[wrote.len() - 49_152..]].concat();
+        let gap = json!({"offset": 16_384, "bytes": wrote.len() - 65_536, "on_disk": 40});
+        let total = wrote.len() as u64;
+        assert!(!objects(&capped, shown(total, gap.clone()), &kept));
+        assert!(objects(&capped, shown(total, gap), &kept[1..]));
+        assert!(objects(&capped, shown(total, Value::Null), &kept), "the gap is not named");
     }
 }

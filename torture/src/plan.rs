@@ -48,7 +48,8 @@ pub enum Mode {
     Foreground,
 }
 
-/// What a front end has too little of, in the unit of the shell's `ulimit`.
+/// What a front end has too little of, in the unit of the shell's `ulimit`. It is a soft limit: with a hard one, what that
+/// call starts could not free itself, and all others of its session would have to be excused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starved {
     /// Open files.

@@ -11,6 +11,8 @@ use crate::tally::Tally;
 pub struct Report<'a> {
     /// What it was drawn from.
     pub seed: u64,
+    /// How long it was to go on, as an option.
+    pub asked: String,
     /// How long it took.
     pub took: Duration,
     /// The counts.
@@ -93,7 +95,7 @@ impl Report<'_> {
         let root = if rustix::process::geteuid().is_root() { "root" } else { "no privileges" };
         format!(
             "# Reliability\n\nWritten by this command; do not edit:\n\n```sh\n\
-             cargo run -p outlast-torture -- --seed {} --seconds {} --report docs/reliability.md\n```\n\n\
+             cargo run -p outlast-torture -- --seed {} {} --report docs/reliability.md\n```\n\n\
              A storm of kills, stops and faults over the real binary (debug build), round after round, each in a sealed world of \
              its own. At the end of each round a model that shares no code with outlast says what must be true: every command \
              has its true end, or is lost and both of its watchers were killed; every end was told exactly once to each consumer; \
@@ -104,7 +106,7 @@ impl Report<'_> {
              ## What it ran on\n\n| | |\n| --- | --- |\n| seed | {} |\n| duration | {} s |\n| processor | {cpu} |\n\
              | cores | {cores} |\n| kernel | {} |\n| memory | {} |\n| user | {root} |\n",
             self.seed,
-            self.took.as_secs(),
+            self.asked,
             self.seed,
             self.took.as_secs(),
             kernel.trim(),

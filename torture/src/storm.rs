@@ -227,7 +227,7 @@ impl<'a> Storm<'a> {
                 excuse = Some("a front end that lacks something");
                 self.tally.add(&format!("fault: {}", starved.name()));
                 let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
-                self.world.shell(&format!("ulimit -{}; exec outlast {}", starved.option(), quoted.join(" ")))
+                self.world.shell(&format!("ulimit -S -{}; exec outlast {}", starved.option(), quoted.join(" ")))
             }
         };
         let front = call.within(Duration::from_secs(40)).spawn();

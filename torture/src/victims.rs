@@ -29,10 +29,14 @@ impl Cast {
         let all = world.processes();
         let (watchers, others): (Vec<Proc>, Vec<Proc>) =
             all.into_iter().partition(|one| [KEEPER, SUPERVISOR].contains(&one.name.as_str()));
-        // A supervisor gets its name a moment after its birth; until then its parent tells.
-        let keepers: Vec<i32> = watchers.iter().filter(|one| one.name == KEEPER).map(|one| one.pid).collect();
+        // A supervisor gets its name a moment after its birth; until then its parent tells. A leader has that of its
+        // supervisor until its program runs: it is neither then.
+        let named =
+            |name: &str| -> Vec<i32> { watchers.iter().filter(|one| one.name == name).map(|one| one.pid).collect() };
+        let (keepers, supervisors) = (named(KEEPER), named(SUPERVISOR));
+        let watchers = watchers.into_iter().filter(|one| !supervisors.contains(&one.ppid));
         let (supervisors, keepers): (Vec<Proc>, Vec<Proc>) =
-            watchers.into_iter().partition(|one| one.name == SUPERVISOR || keepers.contains(&one.ppid));
+            watchers.partition(|one| one.name == SUPERVISOR || keepers.contains(&one.ppid));
         let is_below = |one: &Proc| supervisors.iter().any(|supervisor| supervisor.pid == one.ppid);
         let leaders = others.into_iter().filter(|one| is_below(one) && command_of(one.pid).is_some()).collect();
         Cast { keepers, supervisors, leaders }
