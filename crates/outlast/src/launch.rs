@@ -52,44 +52,49 @@ struct Launch<'a> {
 pub(crate) async fn launch(session: &Session, request: &Request, join: Option<Joining>) -> Result<Launched> {
     let launch = Launch { request, join: join.filter(|_| session.has_records()) };
     for _ in 0..ATTEMPTS {
-        let launched = if !session.has_records() {
+        let (launched, mut keeper) = if !session.has_records() {
             let mut keeper = keeper::spawn(&session.runtime().birth()?, None).await?;
-            let offered = offer(&mut keeper, &launch).await?;
-            offered.map(|launched| Launched { keeper: Some(keeper), ..launched })
+            (offer(&mut keeper, &launch).await?, Some(keeper))
         } else if session.is_owned_here() {
             // Only the handing over needs the shared connection; the answer comes on the channel.
             let channel = match session.owner_link().await? {
                 Some(mut link) => hand_over(&mut link, &launch).await?,
                 None => return Err(nobody()),
             };
-            accepted(channel, request).await?
+            (accepted(channel, request).await?, None)
         } else {
             let mut keepers = Keepers::of(session.runtime().birth()?, session.dir()?.dir());
             loop {
                 let mut keeper = keepers.connect().await?;
                 if let Some(launched) = keepers.within(offer(&mut keeper, &launch)).await? {
-                    break Some(launched);
+                    break (Some(launched), Some(keeper));
                 }
             }
         };
         if let Some(launched) = launched
-            && let Some(begun) = begun(session, launched, request.id).await?
+            && let Some(begun) = begun(session, launched, keeper.as_mut(), request.id).await?
         {
-            return Ok(begun);
+            // That of a session with records is found again by its door, and may leave once it has nothing to keep.
+            return Ok(Launched { keeper: keeper.filter(|_| !session.has_records()), ..begun });
         }
     }
     Err(nobody())
 }
 
 /// Waits for what the supervisor says after its yes; none if it died before it started anything, which its keeper
-/// knows.
-async fn begun(session: &Session, mut launched: Launched, id: CommandId) -> Result<Option<Launched>> {
+/// knows: the one behind this connection, which does not leave as long as that is open.
+async fn begun(
+    session: &Session,
+    mut launched: Launched,
+    keeper: Option<&mut Link>,
+    id: CommandId,
+) -> Result<Option<Launched>> {
     if launched.joined.is_some() {
         return Ok(Some(launched));
     }
     launched.first = launched.channel.next().await?;
     if launched.first.is_none()
-        && let Some(FromKeeper::Fate { never_begun: true, .. }) = fate(session, launched.keeper.as_mut(), id).await?
+        && let Some(FromKeeper::Fate { never_begun: true, .. }) = fate(session, keeper, id).await?
     {
         return Ok(None);
     }
