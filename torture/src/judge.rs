@@ -13,8 +13,9 @@ use crate::shapes::OwnEnd;
 use crate::storm::Deaths;
 use crate::tally::Tally;
 use crate::tellings::Tellings;
-use crate::victims::{Cast, command_of};
+use crate::victims::command_of;
 use crate::{disk, pace};
+use outlast_testkit::Cast;
 
 /// The time that the last things of a round may take: by contract the end of a session is bounded to 15 s.
 const PATIENCE: Duration = Duration::from_secs(25);

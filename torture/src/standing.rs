@@ -8,7 +8,7 @@ use outlast_testkit::World;
 use crate::judge::proc_memory;
 use crate::pace;
 use crate::round::open_files_of;
-use crate::victims::Cast;
+use outlast_testkit::Cast;
 
 /// Rounds until watchers have touched all that they ever need.
 const WARM: usize = 8;

@@ -11,9 +11,10 @@ use crate::plan::{CONSUMERS, Deed, Fault, Plan, Starved, Victim};
 use crate::shapes::OwnEnd;
 use crate::story::Story;
 use crate::tally::Tally;
-use crate::victims::{Cast, Held, command_of};
+use crate::victims::{Held, command_of};
 use crate::watch::Watch;
 use crate::{disk, faults, pace};
+use outlast_testkit::Cast;
 
 /// Who was killed, as far as it decides how commands may have ended.
 #[derive(Debug, Default)]

@@ -16,9 +16,11 @@ pub mod json;
 pub mod contract;
 pub mod proc;
 mod cleanup;
+pub mod cast;
 pub mod mcp;
 
 pub use call::Call;
+pub use cast::Cast;
 pub use front::Front;
 pub use json::Json;
 pub use output::Output;

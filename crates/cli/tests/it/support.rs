@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use std::time::Duration;
 
-pub use outlast_testkit::{Json, Output, Signal, World, proc};
+pub use outlast_testkit::{Cast, Json, Output, Signal, World, proc};
 
 /// A bound for what must happen "at once" on a busy machine.
 pub const AT_ONCE: Duration = Duration::from_secs(5);

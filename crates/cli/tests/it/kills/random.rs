@@ -6,7 +6,7 @@
 
 use super::rules::{self, Act};
 use super::shapes::{SHAPES, Shape};
-use super::victims::{Cast, Dead, VICTIMS, Victim, kill_exact};
+use super::victims::{Dead, VICTIMS, Victim, kill_exact};
 use crate::support::*;
 
 /// Rounds of all tests together, unless the environment says otherwise.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::shapes::Shape;
-use super::victims::{Cast, Dead, holds_id};
+use super::victims::{Dead, holds_id};
 use crate::support::*;
 
 /// One call of `run` that happened while somebody was killed.

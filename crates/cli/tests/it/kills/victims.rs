@@ -39,31 +39,6 @@ impl Dead {
     }
 }
 
-/// The watchers and leaders of a world as `/proc` shows them at one instant.
-pub struct Cast {
-    pub keepers: Vec<Proc>,
-    pub supervisors: Vec<Proc>,
-    pub leaders: Vec<Proc>,
-}
-
-impl Cast {
-    /// Looks at the processes of a world.
-    pub fn of(world: &World) -> Cast {
-        let all = world.processes();
-        let watchers: Vec<&Proc> =
-            all.iter().filter(|one| ["outlast-keeper", "outlast-super"].contains(&one.name.as_str())).collect();
-        let is_keeper = |pid: i32| watchers.iter().any(|one| one.pid == pid && one.name == "outlast-keeper");
-        // A supervisor gets its name a moment after its birth; until then its parent tells.
-        let (supervisors, keepers): (Vec<Proc>, Vec<Proc>) = watchers
-            .iter()
-            .map(|one| (*one).clone())
-            .partition(|one| one.name == "outlast-super" || is_keeper(one.ppid));
-        let of_supervisor = |one: &&Proc| supervisors.iter().any(|supervisor| supervisor.pid == one.ppid);
-        let leaders = all.iter().filter(of_supervisor).filter(|one| holds_id(one.pid)).cloned().collect();
-        Cast { keepers, supervisors, leaders }
-    }
-}
-
 /// Whether a process belongs to a command.
 pub fn holds_id(pid: i32) -> bool {
     proc::environ_holds(pid, "OUTLAST_WORK_ID=wrk_")
