@@ -8,8 +8,9 @@ use outlast_host::sys::{pidfd, prctl, reap, signals};
 use outlast_host::{mark, proc};
 use rustix::process::Signal;
 
-const TESTS: [(&str, fn()); 5] = [
-    ("fork_gives_a_child_and_its_descriptor", fork_gives_a_child_and_its_descriptor),
+const TESTS: [(&str, fn()); 6] = [
+    ("fork_gives_a_child", fork_gives_a_child),
+    ("l16_out_of_descriptors_a_fork_is_whole", l16_out_of_descriptors_a_fork_is_whole),
     ("detached_process_is_in_nobodys_tree", detached_process_is_in_nobodys_tree),
     ("subreaper_adopts_orphans", subreaper_adopts_orphans),
     ("signals_are_read_from_a_descriptor", signals_are_read_from_a_descriptor),
@@ -36,15 +37,36 @@ fn main() {
     }
 }
 
-fn fork_gives_a_child_and_its_descriptor() {
+fn fork_gives_a_child() {
     match fork().expect("one thread only") {
         Forked::Child => exit_now(6),
-        Forked::Parent { pid, pidfd } => {
+        Forked::Parent { pid } => {
+            let pidfd = pidfd::open(pid).expect("open");
             assert_eq!(proc::children(std::process::id()), Ok(vec![pid]));
             assert_eq!(pidfd::wait_exit(&pidfd).expect("reap").code(), Some(6));
             assert!(!reap::has_children());
         }
     }
+}
+
+/// A child that runs although its parent was told that there is none would begin a command that is refused.
+fn l16_out_of_descriptors_a_fork_is_whole() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let (reader, writer) = rustix::pipe::pipe().expect("pipe");
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..before }).expect("lower");
+    let forked = fork();
+    if let Ok(Forked::Child) = forked {
+        exit_now(rustix::io::write(&writer, b"y").map_or(1, |_| 0));
+    }
+    setrlimit(Resource::Nofile, before).expect("raise");
+    drop(writer);
+    let ran = rustix::io::read(&reader, &mut [0]) == Ok(1);
+    let Ok(Forked::Parent { pid }) = forked else { panic!("{forked:?}, and a child ran: {ran}") };
+    assert!(ran, "there is a child");
+    let pidfd = pidfd::open(pid).expect("open");
+    assert_eq!(pidfd::wait_exit(&pidfd).expect("reap").code(), Some(0));
+    assert!(!reap::has_children());
 }
 
 fn detached_process_is_in_nobodys_tree() {
@@ -60,7 +82,8 @@ fn detached_process_is_in_nobodys_tree() {
             rustix::io::write(&writer, if apart { b"y" } else { b"n" }).expect("tell");
             exit_now(0)
         }
-        Forked::Parent { pidfd, .. } => {
+        Forked::Parent { pid } => {
+            let pidfd = pidfd::open(pid).expect("open");
             assert_eq!(pidfd::wait_exit(&pidfd).expect("reap").code(), Some(0));
             let mut told = [0];
             assert_eq!(rustix::io::read(&reader, &mut told), Ok(1));
@@ -83,7 +106,7 @@ fn subreaper_adopts_orphans() {
                 exit_now(if ended == Ok(0) { 9 } else { 1 })
             }
         },
-        Forked::Parent { pidfd, .. } => pidfd,
+        Forked::Parent { pid } => pidfd::open(pid).expect("open"),
     };
     assert_eq!(pidfd::wait_exit(&parent).expect("reap").code(), Some(0));
     let orphans = proc::descendants(std::process::id()).expect("readable");

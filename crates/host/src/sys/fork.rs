@@ -1,20 +1,20 @@
 //! A copy of this process that goes on without exec.
 
 use super::last_errno;
-use super::pidfd;
-use rustix::fd::OwnedFd;
+use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions};
+
+/// An argument of clone(2) that is absent, in the width of a register.
+const NONE: libc::c_long = 0;
 
 /// Which of the two processes this is after [`fork`].
 #[derive(Debug)]
 pub enum Forked {
     /// The one that called, which must reap `pid`.
     Parent {
-        /// The child.
+        /// The child. It is this process's to reap, so until then [`pidfd::open`](super::pidfd::open) opens this
+        /// very process.
         pid: u32,
-        /// A descriptor of the child, closed on exec.
-        pidfd: OwnedFd,
     },
     /// The new one. It shares all open descriptions, locks included, with its parent.
     Child,
@@ -23,8 +23,8 @@ pub enum Forked {
 /// Copies this process, which must have one thread only, because the copy has only the calling one and
 /// would wait for ever for a lock that another one held. With more threads it is refused with `EDEADLK`.
 ///
-/// The child keeps dispositions, mask and descriptors; a pending PDEATHSIG and subreaper are cleared.
-/// SIGCHLD must not be ignored, or the child could be gone before its descriptor is made.
+/// The child keeps dispositions, mask and descriptors; a pending PDEATHSIG and subreaper are cleared. An error means
+/// that there never was a child: nothing is needed for one that could be missing once it runs.
 pub fn fork() -> Result<Forked, Errno> {
     if thread_count()? != 1 {
         return Err(Errno::DEADLK);
@@ -35,16 +35,29 @@ pub fn fork() -> Result<Forked, Errno> {
     // SAFETY: there is no other thread, as was just counted and as no one else can start one, so the
     // child's memory is in the state that the caller sees. Without a stack the child goes on with a copy of
     // this one (clone(2)); all other arguments are absent.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(libc::SIGCHLD), NONE, NONE, NONE, NONE) };
     match pid {
         0 => Ok(Forked::Child),
-        pid if pid > 0 => {
-            let pid = pid as u32;
-            match pidfd::open(pid) {
-                Ok(pidfd) => Ok(Forked::Parent { pid, pidfd }),
-                Err(error) => Err(undo(pid).err().unwrap_or(error)),
-            }
-        }
+        pid if pid > 0 => Ok(Forked::Parent { pid: pid as u32 }),
+        _ => Err(last_errno()),
+    }
+}
+
+/// Copies this process and opens the copy in one step, so that there is no child where there is no descriptor left
+/// (`CLONE_PIDFD`, clone(2), Linux 5.2). None in the child.
+///
+/// # Safety
+///
+/// Unless this process has one thread only, the child must keep to async-signal-safe calls.
+pub(super) unsafe fn fork_with_pidfd() -> Result<Option<(u32, OwnedFd)>, Errno> {
+    let mut number: i32 = -1;
+    let flags = libc::c_long::from(libc::CLONE_PIDFD | libc::SIGCHLD);
+    // SAFETY: as in `fork`; the kernel writes the number of the descriptor where the id of a thread would go.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, NONE, &raw mut number, NONE, NONE) };
+    match pid {
+        0 => Ok(None),
+        // SAFETY: on success the kernel wrote there the number of a descriptor that nobody else knows of.
+        pid if pid > 0 => Ok(Some((pid as u32, unsafe { OwnedFd::from_raw_fd(number) }))),
         _ => Err(last_errno()),
     }
 }
@@ -58,14 +71,6 @@ pub fn detach() -> Result<(), Errno> {
         // The copy leads no process group yet, so this cannot fail with EPERM.
         Forked::Child => rustix::process::setsid().map(drop),
     }
-}
-
-/// Ends and reaps the child that no descriptor could be had for.
-pub(super) fn undo(pid: u32) -> Result<(), Errno> {
-    let child = Pid::from_raw(pid.cast_signed()).ok_or(Errno::SRCH)?;
-    // The number is still the child's, which nobody else can reap.
-    rustix::process::kill_process(child, Signal::KILL)?;
-    rustix::process::waitpid(Some(child), WaitOptions::empty()).map(drop)
 }
 
 /// Ends this process with `code`, without destructors and exit handlers, which belong to the process it was

@@ -1,5 +1,6 @@
 //! Starts the leader of a command: own session, default signals, fds 0 to 2 only, dies with its parent.
 
+use super::fork::fork_with_pidfd;
 use super::{last_errno, pidfd, signals};
 
 mod birth;
@@ -121,7 +122,7 @@ fn spawn_by(plan: &LeaderPlan<'_>, birth: Birth) -> Result<Leader, SpawnError> {
     let blocked = signals::AllBlocked::new().map_err(Step::Signals.failed())?;
     let mut born = birth(&prepared);
     if matches!(&born, Err(error) if matches!(error.errno, Errno::NOSYS | Errno::PERM | Errno::TOOBIG)) {
-        born = fork_with_pidfd(&prepared);
+        born = fork_into_cgroup(&prepared);
     }
     let Some(leader) = born.transpose() else { prepared.become_leader() };
     drop(blocked);
@@ -208,18 +209,13 @@ fn clone_with_pidfd(prepared: &Prepared<'_>) -> Result<Option<Leader>, SpawnErro
 }
 
 /// The same where `clone3` is missing or forbidden: fork, and move to the cgroup before anything else.
-fn fork_with_pidfd(prepared: &Prepared<'_>) -> Result<Option<Leader>, SpawnError> {
+fn fork_into_cgroup(prepared: &Prepared<'_>) -> Result<Option<Leader>, SpawnError> {
     // SAFETY: the child makes async-signal-safe calls only, until exec or _exit.
-    let pid = unsafe { libc::fork() };
-    if pid == 0 {
-        if let Some(cgroup) = prepared.plan.cgroup {
-            join_cgroup(cgroup).unwrap_or_else(|errno| prepared.give_up(Step::Cgroup, errno));
-        }
-        return Ok(None);
+    let forked = unsafe { fork_with_pidfd() }.map_err(Step::Clone.failed())?;
+    if let (None, Some(cgroup)) = (&forked, prepared.plan.cgroup) {
+        join_cgroup(cgroup).unwrap_or_else(|errno| prepared.give_up(Step::Cgroup, errno));
     }
-    let pid = u32::try_from(pid).map_err(|_| Step::Clone.failed()(last_errno()))?;
-    let pidfd = pidfd::open(pid).map_err(|error| super::fork::undo(pid).err().unwrap_or(error));
-    pidfd.map(|pidfd| Some(Leader { pid, pidfd })).map_err(Step::Pidfd.failed())
+    Ok(forked.map(|(pid, pidfd)| Leader { pid, pidfd }))
 }
 
 /// Moves this process; `0` stands for the writer (cgroup-v2.rst, "cgroup.procs").
@@ -421,11 +417,11 @@ mod tests {
             umask: None,
             oom_score_adj: None,
         };
-        let leader = spawn_by(&plan, fork_with_pidfd).expect("leader");
+        let leader = spawn_by(&plan, fork_into_cgroup).expect("leader");
         assert_eq!(pidfd::wait_exit(&leader.pidfd).expect("status").code(), Some(7));
 
         plan.cgroup = Some(cwd.as_fd());
-        let error = spawn_by(&plan, fork_with_pidfd).expect_err("no cgroup");
+        let error = spawn_by(&plan, fork_into_cgroup).expect_err("no cgroup");
         assert_eq!((error.step, error.errno), ("cgroup", Errno::NOENT));
         assert!(!crate::sys::reap::has_children());
 

@@ -55,7 +55,7 @@ static BETWEEN: AtomicU32 = AtomicU32::new(0);
 /// program would cost more than everything else at a start. [`reap_forked`] belongs to it.
 pub fn fork_keeper(first: BorrowedFd<'_>, session: &Path) -> std::io::Result<()> {
     match fork::fork()? {
-        Forked::Parent { pid, pidfd: _ } => {
+        Forked::Parent { pid } => {
             BETWEEN.store(pid, Ordering::Relaxed);
             Ok(())
         }

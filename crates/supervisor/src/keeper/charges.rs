@@ -270,7 +270,7 @@ impl Keeper {
                 let work = first.map(|(launch, joinable)| Work { channel: launch.channel, joinable });
                 Some((theirs, work))
             }
-            Ok(((ours, _), Forked::Parent { pid, pidfd: _ })) => {
+            Ok(((ours, _), Forked::Parent { pid })) => {
                 crash::point("keeper.forked");
                 let id = first.as_ref().map(|(launch, _)| launch.id);
                 let mut charge = Charge::new(ours, pid, true, id.is_some(), id);
