@@ -41,6 +41,14 @@ pub fn append(session: &Dir, id: CommandId) -> Result<Alias> {
     })
 }
 
+/// The alias of a command whose writer may have died at any instant: the one that it has, else the next.
+pub fn of(session: &Dir, id: CommandId) -> Result<Alias> {
+    match all(session)?.into_iter().find(|(_, given)| *given == id) {
+        Some((alias, _)) => Ok(alias),
+        None => append(session, id),
+    }
+}
+
 /// The command of an alias; `None` if the alias was never given, or its line is damaged.
 pub fn resolve(session: &Dir, alias: Alias) -> Result<Option<CommandId>> {
     let (Some(file), Some(index)) = (if_there(session.open_file(name::ALIASES))?, alias.0.checked_sub(1)) else {

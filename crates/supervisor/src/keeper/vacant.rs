@@ -217,7 +217,7 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
             return Err("its directory is gone".into());
         }
         let new = session.new_command(exit.id).map_err(tell)?;
-        exit.alias = Some(aliases::append(session.dir(), exit.id).map_err(tell)?);
+        exit.alias = Some(aliases::of(session.dir(), exit.id).map_err(tell)?);
         new.command().write_exit(exit, None).map_err(tell)?;
         return new.publish().map(drop).map_err(tell);
     };

@@ -190,6 +190,9 @@ fn the_session_goes_on(world: &World, ended: &[Json]) {
     let highest = ended.iter().map(number).max().unwrap_or(0);
     assert!(number(&next) > highest, "an alias is used again: {next:?}");
     world.wait(next.str("/id")).ends("exited", 0);
+    let lines = fs::read_to_string(world.session_dir(&world.session()).join("aliases")).expect("aliases");
+    let named: BTreeSet<&str> = lines.lines().collect();
+    assert_eq!(named.len(), lines.lines().count(), "a command has two aliases: {lines}");
 }
 
 /// The session ends as any other; the ends stay what they were, and no process is left.
