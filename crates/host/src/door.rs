@@ -6,6 +6,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -103,6 +104,15 @@ impl AsFd for Listener {
     }
 }
 
+/// What becomes readable once somebody takes a door away or renames it (inotify(7); the count of links is an attribute).
+pub fn watch(dir: &Dir, name: &str) -> Result<OwnedFd, FileError> {
+    let failed = |e| FileError::os("watch", dir.path_of(name), e);
+    let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(failed)?;
+    let changes = WatchFlags::ATTRIB | WatchFlags::MOVE_SELF | WatchFlags::DONT_FOLLOW;
+    inotify::add_watch(&fd, fd_path(dir.as_fd()).join(name), changes).map_err(failed)?;
+    Ok(fd)
+}
+
 /// Knocks at a door. Never blocks.
 pub fn connect(dir: &Dir, name: &str) -> Result<Channel, DoorError> {
     let path = dir.path_of(name);
@@ -153,6 +163,7 @@ fn socket() -> Result<OwnedFd, Errno> {
 mod tests {
     use super::*;
     use crate::dir::tests::TempDir;
+    use rustix::event::{PollFd, PollFlags, Timespec};
 
     /// Covers: M1, M11
     #[test]
@@ -176,6 +187,26 @@ mod tests {
         near.send_json("hello").unwrap();
         assert_eq!(far.receive().unwrap().unwrap().json::<String>().unwrap(), "hello");
         assert_eq!(u32::try_from(peer_pid(&near).unwrap()), Ok(std::process::id()));
+    }
+
+    #[test]
+    fn a_door_that_is_taken_away_is_told() {
+        let temp = TempDir::new();
+        let dir = temp.dir();
+        let is_told = |watch: &OwnedFd| {
+            let mut polled = [PollFd::new(watch, PollFlags::IN)];
+            rustix::event::poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
+        };
+        let listener = Listener::bind(&dir, "d").unwrap();
+        let watches = [watch(&dir, "d").unwrap(), watch(&dir, "d").unwrap()];
+        drop(connect(&dir, "d").unwrap());
+        drop(listener.accept().unwrap());
+        assert!(!watches.iter().any(is_told), "whoever knocks changes nothing");
+        std::fs::rename(dir.path_of("d"), dir.path_of("e")).unwrap();
+        assert!(is_told(&watches[0]));
+        let watch = watch(&dir, "e").unwrap();
+        std::fs::remove_file(dir.path_of("e")).unwrap();
+        assert!(is_told(&watch));
     }
 
     /// Covers: M11

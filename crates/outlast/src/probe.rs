@@ -1,8 +1,8 @@
 //! Asks the living supervisor of a command, within a bound.
 
-use outlast_core::wire::{FromSupervisor, LiveStatus, ToSupervisor};
+use outlast_core::wire::{FromSupervisor, LiveStatus, ToKeeper, ToSupervisor};
 use outlast_host::door::DoorError;
-use outlast_host::frame::Body;
+use outlast_host::frame::{Body, Channel};
 use outlast_host::store::command::CommandDir;
 
 use crate::error::{Error, Result};
@@ -22,9 +22,23 @@ pub(crate) enum Probe {
     Nobody,
 }
 
+/// Knocks at the door of a supervisor. Where it lives and somebody took its door away its keeper passes the caller on,
+/// or closes the connection.
+fn knock(dir: &CommandDir) -> std::result::Result<Channel, DoorError> {
+    match dir.connect() {
+        Err(DoorError::Nobody(_)) if dir.lease_is_held()? => {
+            let mut keeper = dir.connect_keeper()?;
+            let (ours, theirs) = Channel::pair()?;
+            keeper.send_json_with(&ToKeeper::Reach { id: dir.id() }, vec![theirs.into_fd()])?;
+            Ok(ours)
+        }
+        knocked => knocked,
+    }
+}
+
 /// Connects to the supervisor of a command; none where there is none.
 pub(crate) fn connect(dir: &CommandDir) -> Result<Option<Link>> {
-    match dir.connect() {
+    match knock(dir) {
         Ok(channel) => Link::new(channel).map(Some),
         Err(DoorError::Nobody(_)) => Ok(None),
         Err(error) => Err(link::door_error(error)),
@@ -33,7 +47,7 @@ pub(crate) fn connect(dir: &CommandDir) -> Result<Option<Link>> {
 
 /// Asks how the command stands.
 pub(crate) async fn status(dir: &CommandDir) -> Result<Probe> {
-    let mut link = match dir.connect() {
+    let mut link = match knock(dir) {
         Ok(channel) => Link::new(channel)?,
         Err(DoorError::Nobody(_)) => return Ok(Probe::Nobody),
         Err(DoorError::Busy(_)) => return Ok(Probe::Silent { note: silent_note(dir) }),

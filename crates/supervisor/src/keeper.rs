@@ -17,9 +17,7 @@ use outlast_core::joining::JoinKey;
 use outlast_core::record::{ExitRecord, LINGER_MS, Ownership};
 use outlast_host::cgroup::CgroupParent;
 use outlast_host::crash;
-use outlast_host::door::Listener;
 use outlast_host::frame::Channel;
-use outlast_host::lock::Lock;
 use outlast_host::sys::{descriptors, prctl, signals};
 use outlast_host::{clock, mark};
 use rustix::process::{Rlimit, Signal};
@@ -29,12 +27,13 @@ use crate::context::{Context, Work};
 use crate::poll::{Interest, Poll};
 use charges::{Charge, Launch};
 use closing::Closing;
-use doors::Visitor;
+use doors::{Door, Visitor};
 use vacant::Vacant;
 
 const SIGNALS: u64 = 1;
 const DOOR: u64 = 2;
-const ANCHOR: u64 = 3;
+const DOOR_TAKEN: u64 = 3;
+const ANCHOR: u64 = 4;
 const CHARGES: u64 = 1 << 32;
 const VISITORS: u64 = 1 << 40;
 
@@ -61,7 +60,7 @@ pub struct Keeper {
     context: Context,
     poll: Poll,
     signals: OwnedFd,
-    door: Option<(Listener, Lock)>,
+    door: Option<Door>,
     visitors: BTreeMap<u32, Visitor>,
     charges: BTreeMap<u32, Charge>,
     next: u32,
@@ -91,12 +90,7 @@ pub struct Keeper {
 impl Keeper {
     /// A keeper with its first connection. `orphans`: the door of a keeper that died was found, so
     /// supervisors may be without one.
-    fn new(
-        context: Context,
-        first: Channel,
-        door: Option<(Listener, Lock)>,
-        orphans: Option<bool>,
-    ) -> Result<Keeper, String> {
+    fn new(context: Context, first: Channel, door: Option<Door>, orphans: Option<bool>) -> Result<Keeper, String> {
         let tell = |error: rustix::io::Errno| error.to_string();
         prctl::set_child_subreaper().map_err(tell)?;
         let poll = Poll::new().map_err(tell)?;
@@ -104,9 +98,6 @@ impl Keeper {
             signals::block_and_signalfd(&[Signal::CHILD, Signal::TERM, Signal::HUP, Signal::INT]).map_err(tell)?;
         signals::ignore(Signal::XFSZ).map_err(tell)?;
         poll.add(&signals, SIGNALS, Interest::Read).map_err(tell)?;
-        if let Some((door, _)) = &door {
-            poll.add(door, DOOR, Interest::Read).map_err(tell)?;
-        }
         // A start that raced with the end of the session must not find a keeper that knows nothing of it.
         let closed = context.dir().is_some_and(|dir| dir.is_closed().unwrap_or(false));
         let mut keeper = Keeper {
@@ -137,6 +128,7 @@ impl Keeper {
         };
         // Looked at under the keeper's lock, which whoever closes a session holds: no start slips past its end.
         keeper.closed = keeper.context.dir().is_some_and(|dir| dir.is_closed().unwrap_or(false));
+        keeper.attend_door().map_err(tell)?;
         keeper.watch_anchor();
         keeper.expect_owner();
         if orphans == Some(true) {
@@ -177,7 +169,10 @@ impl Keeper {
             match one.token {
                 SIGNALS => self.take_signals(),
                 ANCHOR => self.anchor_gone(),
-                DOOR => self.open_door(),
+                DOOR => {
+                    self.open_door();
+                }
+                DOOR_TAKEN => self.reopen_door(),
                 token if token >= VISITORS => {
                     if let Some(child) = self.hear_visitor((token - VISITORS) as u32, one.writable) {
                         return Some(child);
@@ -269,29 +264,18 @@ impl Keeper {
     /// Takes the door away and looks once more: who knocked meanwhile is served. True if nobody did.
     fn leave(&mut self) -> bool {
         crash::point("keeper.leaving");
-        let Some((door, _)) = &self.door else { return true };
+        if self.door.is_none() {
+            return true;
+        }
         if let Some(dir) = self.context.dir() {
             // If the door cannot be taken away a later keeper takes its place.
             let _ = dir.remove_door();
         }
-        let mut knocked = Vec::new();
-        while let Ok(Some(channel)) = door.accept() {
-            knocked.push(channel);
+        let knocked = self.open_door();
+        if knocked {
+            self.reopen_door();
         }
-        if knocked.is_empty() {
-            return true;
-        }
-        let rebound = self.context.dir().and_then(|dir| dir.bind_door().ok());
-        if let (Some(listener), Some((door, _))) = (rebound, self.door.as_mut()) {
-            let _ = self.poll.remove(&*door);
-            // A door that cannot be watched serves those who are in already.
-            let _ = self.poll.add(&listener, DOOR, Interest::Read);
-            *door = listener;
-        }
-        for channel in knocked {
-            self.visitor(channel);
-        }
-        false
+        !knocked
     }
 
     /// Tells every supervisor to stop its command for a reason of the session's.

@@ -33,3 +33,20 @@ fn a_session_ends_on_a_full_disk_only_when_that_is_recorded() {
     let listed = world.outlast(&["session", "show", &session, "--json"]).ok();
     assert!(listed.text().contains("\"ended\"") || listed.text().contains("closed"), "{listed:?}");
 }
+
+/// A cleaner of old files, or a hand that slips, takes no session away from those who need it.
+#[test]
+fn doors_that_are_taken_away_cut_nobody_off() {
+    let world = world();
+    let id = world.bg(&["--", "sleep", "300"]);
+    let door = world.session_dir(&world.session()).join("keeper.sock");
+    for _ in 0..3 {
+        std::fs::remove_file(&door).expect("the keeper has a door");
+        assert_eq!(world.outlast(&["run", "echo", "on"]).ok().text(), "on\n");
+    }
+    std::fs::rename(&door, door.with_file_name("elsewhere")).expect("the keeper has a door");
+    assert_eq!(world.outlast(&["run", "echo", "on"]).ok().text(), "on\n");
+    std::fs::remove_file(door.with_file_name("elsewhere")).expect("the old door");
+    std::fs::remove_file(world.dir(&id).join("control.sock")).expect("the command has a door");
+    world.stop(&id);
+}

@@ -372,6 +372,14 @@ impl CommandDir {
         self.dir.remove_if_there(name::CONTROL_DOOR).map(|_| ())
     }
 
+    /// Knocks at the door of the session's keeper, as far as the session is known here.
+    pub fn connect_keeper(&self) -> std::result::Result<Channel, DoorError> {
+        match &self.home {
+            Some(home) => door::connect(&home.session, name::KEEPER_DOOR),
+            None => Err(DoorError::Nobody(self.dir.path().to_owned())),
+        }
+    }
+
     /// Knocks at the supervisor's door.
     pub fn connect(&self) -> std::result::Result<Channel, DoorError> {
         door::connect(&self.dir, name::CONTROL_DOOR)

@@ -1,5 +1,6 @@
 //! The directory of one session: who it is, its locks and doors, its commands and its end.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -224,6 +225,11 @@ impl SessionDir {
     /// Opens the keeper's door; the caller holds the keeper's lock.
     pub fn bind_door(&self) -> std::result::Result<Listener, DoorError> {
         Listener::bind(&self.dir, name::KEEPER_DOOR)
+    }
+
+    /// What becomes readable once somebody takes the keeper's door away.
+    pub fn watch_door(&self) -> Result<OwnedFd> {
+        door::watch(&self.dir, name::KEEPER_DOOR)
     }
 
     /// Takes the keeper's door away.

@@ -22,6 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::inotify;
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use super::doors::Door;
 use super::{Keeper, Newborn};
 use crate::context::Context;
 use crate::watch::Post;
@@ -135,11 +136,11 @@ fn open(mut context: Context, path: &Path, mut first: Channel) -> Result<Option<
         Ok(Some((dir, record, lock))) => {
             crash::point("keeper.locked");
             let orphans = dir.has_door();
-            let door = dir.bind_door();
+            let door = Door::open(&dir, lock);
             context.session = Some((dir, record));
             crash::point("keeper.listening");
             match door {
-                Ok(door) => Keeper::new(context, first, Some((door, lock)), Some(orphans)).map(Some),
+                Ok(door) => Keeper::new(context, first, Some(door), Some(orphans)).map(Some),
                 Err(error) => fail(&mut first, error.to_string()),
             }
         }

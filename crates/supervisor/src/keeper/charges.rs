@@ -208,7 +208,7 @@ impl Keeper {
 
     /// Passes a channel on to the supervisor of a command; where there is none it is closed, which says so.
     pub(super) fn reach(&mut self, id: CommandId, channel: Option<OwnedFd>) {
-        let watching = self.charges.values_mut().find(|charge| charge.watches(id));
+        let watching = self.charges.values_mut().find(|charge| charge.watches(id) && !charge.task);
         if let (Some(channel), Some(charge)) = (channel, watching) {
             // A supervisor that is dead closes the channel with its socket.
             let _ = charge.link.send_json_with(&FromOwnKeeper::Meet, vec![channel]);

@@ -1,13 +1,34 @@
-//! The front ends that talk to the keeper.
+//! The keeper's door, and the front ends that talk to the keeper.
+
+use std::os::fd::OwnedFd;
 
 use outlast_core::id::CommandId;
 use outlast_core::wire::{FromKeeper, ToKeeper};
+use outlast_host::door::{DoorError, Listener};
 use outlast_host::frame::Channel;
+use outlast_host::lock::Lock;
+use outlast_host::store::session::SessionDir;
 
 use super::charges::{Charge, Launch};
-use super::{Keeper, VISITORS};
+use super::{DOOR, DOOR_TAKEN, Keeper, VISITORS};
 use crate::context::{Work, own_mark};
 use crate::poll::Interest;
+
+/// The door of the keeper.
+pub struct Door {
+    listener: Listener,
+    /// Tells when somebody takes the door away; none where the kernel gives no more watches.
+    taken: Option<OwnedFd>,
+    /// What says whose door it is.
+    _lock: Lock,
+}
+
+impl Door {
+    /// Opens it; the lock is the keeper's.
+    pub fn open(dir: &SessionDir, lock: Lock) -> Result<Door, DoorError> {
+        Ok(Door { listener: dir.bind_door()?, taken: dir.watch_door().ok(), _lock: lock })
+    }
+}
 
 /// One front end.
 pub struct Visitor {
@@ -16,15 +37,43 @@ pub struct Visitor {
 }
 
 impl Keeper {
-    pub(super) fn open_door(&mut self) {
+    /// Looks at the door from now on.
+    pub(super) fn attend_door(&self) -> Result<(), rustix::io::Errno> {
+        let Some(door) = &self.door else { return Ok(()) };
+        if let Some(taken) = &door.taken {
+            self.poll.add(taken, DOOR_TAKEN, Interest::Read)?;
+        }
+        self.poll.add(&door.listener, DOOR, Interest::Read)
+    }
+
+    /// Takes everybody in who has knocked; true if somebody had.
+    pub(super) fn open_door(&mut self) -> bool {
         let mut knocked = Vec::new();
-        if let Some((door, _)) = &self.door {
-            while let Ok(Some(channel)) = door.accept() {
+        if let Some(door) = &self.door {
+            while let Ok(Some(channel)) = door.listener.accept() {
                 knocked.push(channel);
             }
         }
+        let somebody = !knocked.is_empty();
         for channel in knocked {
             self.visitor(channel);
+        }
+        somebody
+    }
+
+    /// Opens the door again that somebody has taken away, so that the next front end finds one.
+    pub(super) fn reopen_door(&mut self) {
+        self.open_door();
+        let (Some(dir), Some(door)) = (self.context.dir(), &mut self.door) else { return };
+        if let Some(taken) = door.taken.take() {
+            let _ = self.poll.remove(taken);
+        }
+        // Where there can be none now (the directory itself is gone), those who are in are served.
+        if let Ok(listener) = dir.bind_door() {
+            let _ = self.poll.remove(&door.listener);
+            (door.listener, door.taken) = (listener, dir.watch_door().ok());
+            // A door that cannot be watched serves those who are in already.
+            let _ = self.attend_door();
         }
     }
 
