@@ -8,7 +8,30 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::time::{ClockId, clock_gettime, clock_settime};
+
 use crate::disk;
+
+/// What may be done to this machine.
+#[derive(Debug)]
+pub struct Means {
+    /// Whether file systems can be mounted, else why not.
+    pub mounts: Result<(), String>,
+    /// Whether the clock of the whole machine may be moved, else why not.
+    pub clock: Result<(), String>,
+    /// Whether the kernel bounds the processes of this user, else why not.
+    pub processes: Result<(), String>,
+}
+
+/// Whether `RLIMIT_NPROC` binds this process: it does not bind root, but the root of a user namespace (setrlimit(2)).
+pub fn bounds_processes() -> Result<(), String> {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let mapped = map.split_whitespace().nth(1) != Some("0");
+    match mapped || !rustix::process::geteuid().is_root() {
+        true => Ok(()),
+        false => Err("the kernel does not bound the processes of root".to_owned()),
+    }
+}
 
 /// The bytes of the small file system that a round fills.
 const SMALL_DISK: &str = "size=8m,mode=700";
@@ -73,6 +96,30 @@ pub fn fill(at: &Path) -> Result<(), String> {
 pub fn free(at: &Path) {
     // It is missing only where it could not be made.
     let _gone = fs::remove_file(at.join(FILLER));
+}
+
+/// The clock of day after a jump; it jumps back when this is dropped.
+#[derive(Debug)]
+pub struct Jump(i64);
+
+impl Jump {
+    /// Moves the clock by so many seconds.
+    pub fn by(seconds: i64) -> Result<Jump, String> {
+        move_clock(seconds).map(|()| Jump(seconds)).map_err(|error| format!("the clock cannot be moved: {error}"))
+    }
+}
+
+impl Drop for Jump {
+    fn drop(&mut self) {
+        // It could be moved before, by the same process.
+        let _moved = move_clock(-self.0);
+    }
+}
+
+fn move_clock(seconds: i64) -> Result<(), rustix::io::Errno> {
+    let mut now = clock_gettime(ClockId::Realtime);
+    now.tv_sec += seconds;
+    clock_settime(ClockId::Realtime, now)
 }
 
 /// Connects to one of the doors below a directory and sends bytes that are no message, or just goes. Says which door.

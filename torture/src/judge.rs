@@ -2,7 +2,7 @@
 //! whose message is the fault.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outlast_testkit::{Json, Signal, World, proc};
 
@@ -26,6 +26,8 @@ pub struct Judge<'a> {
     pub world: &'a World,
     /// What was planned.
     pub plan: &'a Plan,
+    /// When the storm began.
+    pub began: Instant,
     /// The calls that were made.
     pub told: Vec<Told>,
     /// Who was killed.
@@ -129,6 +131,9 @@ impl Judge<'_> {
         let kept = disk::records(&self.world.state()).into_iter().find(|one| one.id == record.id);
         let kept = kept.as_ref().and_then(disk::Record::kind);
         assert_eq!(kept, Some(kind.as_str()), "recorded otherwise than it is shown: {shown:?}");
+        // Whatever the clock of day did meanwhile.
+        let took = shown.at("/duration_ms").as_u64().map(Duration::from_millis);
+        assert!(took.is_none_or(|took| took <= self.began.elapsed()), "it took longer than it was there: {shown:?}");
         if act.shape.options.contains(&"--pty") && self.sent.contains(&record.id) {
             // A terminal echoes what is typed, whenever that comes.
             return;
@@ -165,6 +170,17 @@ impl Judge<'_> {
                 self.tally.add("ends told by run");
             } else {
                 assert!(record.is_some(), "an id was handed out and nothing is known of it: {told:?}");
+            }
+        }
+        // An end whose only caller was killed before it was told is a completion.
+        if unheard && act.callers == 1 {
+            for record in records {
+                let shown = self.world.status(&record.id);
+                let told = shown.str("/phase") == "ended" && !shown.bool("/demoted");
+                assert!(
+                    !told || shown.str("/end/kind") == "lost",
+                    "an end that nobody heard is no completion: {shown:?}"
+                );
             }
         }
         // A command whose caller was killed before it was told anything is on disk, if it began.

@@ -1,7 +1,9 @@
 //! The torture: a storm of kills, stops and faults over outlast, drawn from a seed, and a model that knows what must be
 //! true afterwards.
 //!
-//! `cargo run -p outlast-torture -- [--seed N] [--seconds S | --rounds N] [--only ROUND] [--report FILE]`
+//! `cargo run -p outlast-torture -- [--seed N] [--seconds S | --rounds N] [--only ROUND] [--move-clock] [--report FILE]`
+//!
+//! `--report FILE` writes a page, or adds to it what a run as another user has found.
 //!
 //! Modules are listed in reading order; a module uses only those above it. The first fault ends the run with its seed,
 //! its round and what was done, and keeps its world for a look.
@@ -30,6 +32,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use faults::Means;
 use report::Report;
 use standing::Standing;
 use tally::Tally;
@@ -59,31 +62,44 @@ struct Settings {
     only: Option<u64>,
     report: Option<String>,
     inside: bool,
+    move_clock: bool,
 }
 
 impl Settings {
     fn read(words: &[String]) -> Result<Settings, String> {
         let by_chance = UNIX_EPOCH.elapsed().map_or(1, |time| u64::from(time.subsec_nanos()));
-        let mut settings =
-            Settings { seed: by_chance, seconds: USUAL, rounds: None, only: None, report: None, inside: false };
+        let mut settings = Settings {
+            seed: by_chance,
+            seconds: USUAL,
+            rounds: None,
+            only: None,
+            report: None,
+            inside: false,
+            move_clock: false,
+        };
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            if word == INSIDE {
-                settings.inside = true;
-                continue;
-            }
-            let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
-            let number = || value.parse::<u64>().map_err(|_| format!("{word}: {value} is no number"));
             match word.as_str() {
-                "--seed" => settings.seed = number()?,
-                "--seconds" => settings.seconds = Duration::from_secs(number()?),
-                "--rounds" => settings.rounds = Some(number()?),
-                "--only" => settings.only = Some(number()?),
-                "--report" => settings.report = Some(value.clone()),
-                _ => return Err(format!("no option {word}; see the first lines of torture/src/main.rs")),
+                INSIDE => settings.inside = true,
+                "--move-clock" => settings.move_clock = true,
+                _ => settings.read_value(word, words.next())?,
             }
         }
         Ok(settings)
+    }
+
+    fn read_value(&mut self, word: &str, value: Option<&String>) -> Result<(), String> {
+        let value = value.ok_or_else(|| format!("{word} needs a value"))?;
+        let number = || value.parse::<u64>().map_err(|_| format!("{word}: {value} is no number"));
+        match word {
+            "--seed" => self.seed = number()?,
+            "--seconds" => self.seconds = Duration::from_secs(number()?),
+            "--rounds" => self.rounds = Some(number()?),
+            "--only" => self.only = Some(number()?),
+            "--report" => self.report = Some(value.clone()),
+            _ => return Err(format!("no option {word}; see the first lines of torture/src/main.rs")),
+        }
+        Ok(())
     }
 
     /// Plays all rounds, in a namespace in which file systems can be mounted if there may be one.
@@ -95,10 +111,14 @@ impl Settings {
             let error = Command::new(call[0]).args(&call[1..]).arg(me).args(words).args(seed).arg(INSIDE).exec();
             say(&format!("cannot execute {}: {error}", call[0]));
         }
-        self.storm(&mounts.map(|_call| ()))
+        let clock = match self.move_clock {
+            true => faults::Jump::by(0).map(drop),
+            false => Err("it is everybody's on this machine, and only moved where --move-clock says so".to_owned()),
+        };
+        self.storm(&Means { mounts: mounts.map(|_call| ()), clock, processes: faults::bounds_processes() })
     }
 
-    fn storm(&self, mounts: &Result<(), String>) -> ExitCode {
+    fn storm(&self, means: &Means) -> ExitCode {
         let beside = std::env::current_exe().map(|me| me.with_file_name("outlast"));
         let binary = match beside {
             Ok(path) if path.is_file() => path.display().to_string(),
@@ -107,7 +127,7 @@ impl Settings {
                 return ExitCode::from(2);
             }
         };
-        if let Err(why) = mounts {
+        if let Err(why) = &means.mounts {
             say(&format!("no file systems can be mounted, so no disk is full or read-only: {why}"));
         }
         round::keep_panics();
@@ -121,7 +141,7 @@ impl Settings {
             (None, None) => began.elapsed() < self.seconds,
         };
         while goes_on(number) {
-            if let Err(failure) = round::play(&binary, self.seed, number, mounts, &mut tally) {
+            if let Err(failure) = round::play(&binary, self.seed, number, means, &mut tally) {
                 let (seed, kept) = (self.seed, failure.kept.display());
                 say(&format!("{}\n\nwhat was done:\n{}\n", failure.fault, failure.story));
                 say(&format!("FAULT in round {number}: --seed {seed} --only {number}; its world is kept in {kept}"));
@@ -144,10 +164,11 @@ impl Settings {
             Some(rounds) => format!("--rounds {rounds}"),
             None => format!("--seconds {}", self.seconds.as_secs()),
         };
-        let report = Report { seed: self.seed, asked, took: began.elapsed(), tally: &tally, span };
+        let report =
+            Report { seed: self.seed, asked, moved_clock: self.move_clock, took: began.elapsed(), tally: &tally, span };
         say(&report.summary());
         if let Some(path) = &self.report
-            && let Err(error) = std::fs::write(path, report.page())
+            && let Err(error) = report.write(path)
         {
             say(&format!("cannot write {path}: {error}"));
             return ExitCode::FAILURE;

@@ -117,6 +117,8 @@ pub enum Fault {
     ReadOnly(u64),
     /// The disk is full for so many milliseconds.
     FullDisk(u64),
+    /// The clock of day jumps by so many seconds, and back after so many milliseconds.
+    Clock(i64, u64),
 }
 
 impl Starved {
@@ -153,6 +155,7 @@ impl Fault {
             Fault::Leftover => "files of dead writers",
             Fault::ReadOnly(_) => "a read-only state directory",
             Fault::FullDisk(_) => "a full disk",
+            Fault::Clock(..) => "a clock that jumps",
         }
     }
 }
@@ -182,6 +185,7 @@ impl Plan {
             Weather::Tears,
             Weather::ReadOnly,
             Weather::FullDisk,
+            Weather::Clock,
             Weather::Calm,
         ]);
         let acts: Vec<Act> = (0..4 + dice.index(5)).map(|number| Act::draw(number, weather, dice)).collect();
@@ -242,6 +246,7 @@ enum Weather {
     Tears,
     ReadOnly,
     FullDisk,
+    Clock,
 }
 
 impl Weather {
@@ -250,7 +255,7 @@ impl Weather {
         match self {
             Weather::Calm => 0,
             Weather::Kills => 60,
-            Weather::Pauses | Weather::Doors | Weather::Tears => 25,
+            Weather::Pauses | Weather::Doors | Weather::Tears | Weather::Clock => 25,
             Weather::Hunger | Weather::ReadOnly | Weather::FullDisk => 10,
         }
     }
@@ -259,7 +264,7 @@ impl Weather {
         match self {
             Weather::Calm | Weather::Kills | Weather::Hunger => 0,
             Weather::Pauses | Weather::Doors | Weather::Tears => 1 + dice.index(4),
-            Weather::ReadOnly | Weather::FullDisk => 1 + dice.index(2),
+            Weather::ReadOnly | Weather::FullDisk | Weather::Clock => 1 + dice.index(2),
         }
     }
 
@@ -278,6 +283,11 @@ impl Weather {
             }),
             Weather::ReadOnly => Deed::Fault(Fault::ReadOnly(50 + dice.below(250))),
             Weather::FullDisk => Deed::Fault(Fault::FullDisk(50 + dice.below(250))),
+            Weather::Clock => {
+                let hour = 3_600;
+                let jump = *dice.pick(&[-24 * hour, -hour, -1, 1, hour, 24 * hour, 400 * 24 * hour]);
+                Deed::Fault(Fault::Clock(jump, 20 + dice.below(400)))
+            }
             Weather::Calm | Weather::Kills | Weather::Pauses | Weather::Hunger => {
                 let victim = *dice.pick(&[Victim::Keeper, Victim::Supervisor, Victim::Supervisor, Victim::Front]);
                 Deed::Pause(victim, nth, 20 + dice.below(400))

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::time::Duration;
 
+use crate::faults;
 use crate::standing::Sample;
 use crate::tally::Tally;
 
@@ -13,12 +14,39 @@ pub struct Report<'a> {
     pub seed: u64,
     /// How long it was to go on, as an option.
     pub asked: String,
+    /// Whether the clock was moved.
+    pub moved_clock: bool,
     /// How long it took.
     pub took: Duration,
     /// The counts.
     pub tally: &'a Tally,
     /// The watchers of the session that stood through all of it, once they were warm and at the end.
     pub span: Option<(Sample, Sample)>,
+}
+
+/// What the page begins with.
+const HEAD: &str = "
+# Reliability
+
+Written by the commands below; do not edit.
+
+A storm of kills, stops and faults over the real binary (debug build), round after round, each in a sealed world of its own. At
+the end of each round a model that shares no code with outlast says what must be true: every command has its true end, or is
+lost and both of its watchers were killed; every end was told exactly once to each consumer; what the log has is what the
+command wrote, or the gap is named; every record was whole at every instant; and no process, no socket and no half file outlives
+its session. The first fault ends a run with its seed. The seed decides what is done and when; what it meets is up to the
+machine, so the counts of two runs differ a little. What needs privileges is drawn for all and done by those who may, and some
+limits bind only those who have none: so there is a run of root and one of another user.
+";
+
+/// How a part of the page begins.
+const PART: &str = "\n## As ";
+
+const ROOT: &str = "root";
+
+/// As whom this runs; in a namespace of its own another user may look like root.
+fn user() -> &'static str {
+    if faults::bounds_processes().is_err() { ROOT } else { "a user without privileges" }
 }
 
 /// Groups of counts: how their names begin, and what they are called.
@@ -53,10 +81,20 @@ impl Report<'_> {
         parts.join("; ")
     }
 
-    /// The page.
-    pub fn page(&self) -> String {
+    /// Writes the page, or puts what this run has found into the one that is there: each kind of user has a part of it.
+    pub fn write(&self, path: &str) -> std::io::Result<()> {
+        let old = fs::read_to_string(path).unwrap_or_default();
+        let others = old.split(PART).skip(1).filter(|part| !part.starts_with(user()));
+        let mut parts: Vec<String> = others.map(|part| format!("{PART}{}\n", part.trim_end())).collect();
+        parts.push(format!("{PART}{}\n{}", user(), self.part()));
+        // Root first, who can do more.
+        parts.sort_by_key(|part| !part.starts_with(&format!("{PART}{ROOT}")));
+        fs::write(path, format!("{}{}", HEAD.trim_start(), parts.concat()))
+    }
+
+    fn part(&self) -> String {
         let mut page = self.head();
-        page += "\n## What was done\n\n| | number |\n| --- | ---: |\n";
+        page += "\n### What was done\n\n| | number |\n| --- | ---: |\n";
         for name in ["rounds", "commands", "front ends", "stops", "stops of all"] {
             row(&mut page, name, self.of(name));
         }
@@ -68,7 +106,7 @@ impl Report<'_> {
         }
         self.tally.group("fault: ").iter().for_each(|(what, count)| row(&mut page, what, *count));
         page +=
-            "\n## What was found\n\nNo fault. So many commands ended this way:\n\n| end | number |\n| --- | ---: |\n";
+            "\n### What was found\n\nNo fault. So many commands ended this way:\n\n| end | number |\n| --- | ---: |\n";
         self.tally.group("end: ").iter().for_each(|(what, count)| row(&mut page, what, *count));
         row(&mut page, "told by the `run` that started it, in the foreground", self.of("ends told by run"));
         let _infallible = write!(
@@ -81,7 +119,7 @@ impl Report<'_> {
             self.of("sessions ended with their anchor"),
         );
         page += &self.memory();
-        page += "\n## What was drawn and not done\n\n| | number | because |\n| --- | ---: | --- |\n";
+        page += "\n### What was drawn and not done\n\n| | number | because |\n| --- | ---: | --- |\n";
         for (what, count, why) in self.tally.skipped() {
             let _infallible = writeln!(page, "| {what} | {count} | {why} |");
         }
@@ -92,21 +130,13 @@ impl Report<'_> {
         let cpu = field("/proc/cpuinfo", "model name");
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let root = if rustix::process::geteuid().is_root() { "root" } else { "no privileges" };
         format!(
-            "# Reliability\n\nWritten by this command; do not edit:\n\n```sh\n\
-             cargo run -p outlast-torture -- --seed {} {} --report docs/reliability.md\n```\n\n\
-             A storm of kills, stops and faults over the real binary (debug build), round after round, each in a sealed world of \
-             its own. At the end of each round a model that shares no code with outlast says what must be true: every command \
-             has its true end, or is lost and both of its watchers were killed; every end was told exactly once to each consumer; \
-             what the log has is what the command wrote, or the gap is named; every record was whole at every instant; \
-             and no process, no socket and no half file outlives its session. The first fault ends a run with its \
-             seed. The seed decides what is done and when; what it meets is up to the machine, so the counts of two runs \
-             differ a little.\n\n\
-             ## What it ran on\n\n| | |\n| --- | --- |\n| seed | {} |\n| duration | {} s |\n| processor | {cpu} |\n\
-             | cores | {cores} |\n| kernel | {} |\n| memory | {} |\n| user | {root} |\n",
+            "\n```sh\ncargo run -p outlast-torture -- --seed {} {}{} --report docs/reliability.md\n```\n\n\
+             ### What it ran on\n\n| | |\n| --- | --- |\n| seed | {} |\n| duration | {} s |\n| processor | {cpu} |\n\
+             | cores | {cores} |\n| kernel | {} |\n| memory | {} |\n",
             self.seed,
             self.asked,
+            if self.moved_clock { " --move-clock" } else { "" },
             self.seed,
             self.took.as_secs(),
             kernel.trim(),

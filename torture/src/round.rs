@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use outlast_testkit::World;
 
 use crate::dice::Dice;
+use crate::faults::Means;
 use crate::judge::Judge;
 use crate::plan::Plan;
 use crate::storm::Storm;
@@ -49,15 +50,9 @@ pub fn caught<T>(play: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Plays one round. `mounts`: whether file systems can be mounted, else why not.
-pub fn play(
-    binary: &str,
-    seed: u64,
-    round: u64,
-    mounts: &Result<(), String>,
-    tally: &mut Tally,
-) -> Result<(), Box<Failure>> {
-    let plan = Plan::draw(&mut Dice::new(seed, round), mounts.is_ok());
+/// Plays one round. `means`: what may be done to the machine.
+pub fn play(binary: &str, seed: u64, round: u64, means: &Means, tally: &mut Tally) -> Result<(), Box<Failure>> {
+    let plan = Plan::draw(&mut Dice::new(seed, round), means.mounts.is_ok());
     let mut story = Story::new();
     let world = World::bare(binary, "state");
     let state = world.state();
@@ -68,7 +63,7 @@ pub fn play(
     }
     let played = caught(|| {
         world.new_session(&["--context", "world"]);
-        storm(&world, &plan, &mut story, mounts, tally);
+        storm(&world, &plan, &mut story, means, tally);
     });
     tally.add("rounds");
     tally.add_many("commands", plan.acts.len() as u64);
@@ -90,12 +85,12 @@ pub fn play(
     caught(|| world.finish()).map_err(|fault| Box::new(Failure { fault, story: story.text(), kept: root }))
 }
 
-fn storm(world: &World, plan: &Plan, story: &mut Story, mounts: &Result<(), String>, tally: &mut Tally) {
+fn storm(world: &World, plan: &Plan, story: &mut Story, means: &Means, tally: &mut Tally) {
     let watch = Watch::over(world.state());
-    let mut storm = Storm::new(world, plan, &watch, story, tally, mounts);
+    let mut storm = Storm::new(world, plan, &watch, story, tally, means);
     let told = storm.play();
-    let Storm { deaths, stopped, sent, planted, was_full, torn, .. } = storm;
-    Judge { world, plan, told, deaths, stopped, sent, planted, was_full, torn, tally }.judge();
+    let Storm { began, deaths, stopped, sent, planted, was_full, torn, .. } = storm;
+    Judge { world, plan, began, told, deaths, stopped, sent, planted, was_full, torn, tally }.judge();
     let seen = watch.end();
     tally.add_many("looks at all records", seen.looks);
     assert!(seen.faults.is_empty(), "a reader saw: {}", seen.faults.join("\n"));

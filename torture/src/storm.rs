@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use outlast_testkit::{Proc, Signal, World};
 
 use crate::calls::{Call, Told, What, quote, words};
+use crate::faults::{Jump, Means};
 use crate::plan::{CONSUMERS, Deed, Fault, Plan, Starved, Victim};
 use crate::shapes::OwnEnd;
 use crate::story::Story;
@@ -37,8 +38,9 @@ pub struct Storm<'a> {
     /// What happened so far.
     pub story: &'a mut Story,
     tally: &'a mut Tally,
-    mounts: &'a Result<(), String>,
-    began: Instant,
+    means: &'a Means,
+    /// When it began.
+    pub began: Instant,
     calls: Vec<Call>,
     later: Vec<(u64, Later)>,
     excuse: Option<&'static str>,
@@ -62,6 +64,7 @@ enum Later {
     ContinueFront(i32),
     Writable,
     Space,
+    Clock(Jump),
 }
 
 impl<'a> Storm<'a> {
@@ -72,7 +75,7 @@ impl<'a> Storm<'a> {
         watch: &'a Watch,
         story: &'a mut Story,
         tally: &'a mut Tally,
-        mounts: &'a Result<(), String>,
+        means: &'a Means,
     ) -> Storm<'a> {
         Storm {
             world,
@@ -80,7 +83,7 @@ impl<'a> Storm<'a> {
             watch,
             story,
             tally,
-            mounts,
+            means,
             began: Instant::now(),
             calls: Vec::new(),
             later: Vec::new(),
@@ -160,6 +163,10 @@ impl<'a> Storm<'a> {
                 self.excuse = None;
                 self.story.note("the state directory can be written again");
             }
+            Later::Clock(jump) => {
+                drop(jump);
+                self.story.note("the clock is right again");
+            }
             Later::Space => {
                 faults::free(&self.world.state());
                 self.excuse = None;
@@ -220,8 +227,8 @@ impl<'a> Storm<'a> {
         let (words, mut excuse) = (words(act), None);
         let call = match act.starved {
             None => self.world.call(&words),
-            Some(Starved::Processes(_)) if rustix::process::geteuid().is_root() => {
-                self.tally.skip("few processes", "the kernel does not bound the processes of root");
+            Some(Starved::Processes(_)) if let Err(why) = &self.means.processes => {
+                self.tally.skip("few processes", why);
                 self.world.call(&words)
             }
             Some(starved) => {
@@ -349,6 +356,7 @@ impl<'a> Storm<'a> {
             }
             Fault::ReadOnly(time) => self.make_read_only(time),
             Fault::FullDisk(time) => self.fill(time),
+            Fault::Clock(seconds, time) => self.jump(seconds, time),
         };
         let name = fault.name();
         match done {
@@ -367,7 +375,7 @@ impl<'a> Storm<'a> {
     }
 
     fn make_read_only(&mut self, time: u64) -> Result<String, String> {
-        self.mounts.clone()?;
+        self.means.mounts.clone()?;
         if self.excuse.is_some() {
             return Err("it was read-only already".to_owned());
         }
@@ -377,9 +385,15 @@ impl<'a> Storm<'a> {
         Ok(format!("for {time} ms"))
     }
 
+    fn jump(&mut self, seconds: i64, time: u64) -> Result<String, String> {
+        self.means.clock.clone()?;
+        self.later.push((self.now() + time, Later::Clock(Jump::by(seconds)?)));
+        Ok(format!("by {seconds} s for {time} ms"))
+    }
+
     fn fill(&mut self, time: u64) -> Result<String, String> {
         if !self.plan.small_disk {
-            self.mounts.clone()?;
+            self.means.mounts.clone()?;
         }
         if self.excuse.is_some() {
             return Err("it was full already".to_owned());
