@@ -59,6 +59,11 @@ pub struct Running {
     unheard: bool,
 }
 
+/// After how many bytes a reader says how far it is: often enough that a cap with this tail drops nothing before it is read.
+fn report_every(tail: u64) -> u64 {
+    (tail / 8).clamp(1, 1 << 20)
+}
+
 /// The log of a command whose output outgrew what is held.
 struct Records {
     command: Command,
@@ -66,6 +71,8 @@ struct Records {
     output: OutputState,
     /// Whether the supervisor may tell growth: it tells one for each time it is asked.
     asked: bool,
+    /// Up to where the supervisor knows that the log was read.
+    reported: u64,
 }
 
 impl Running {
@@ -366,7 +373,7 @@ impl Running {
     fn open_records(&mut self, output: OutputState) -> Result<()> {
         let command = Command { session: self.session.clone(), id: self.request.id };
         let reading = command.reading_from(self.held.received(), output)?;
-        self.records = Some(Records { command, reading, output, asked: false });
+        self.records = Some(Records { command, reading, output, asked: false, reported: 0 });
         Ok(())
     }
 
@@ -394,14 +401,26 @@ impl Running {
     /// Passes on the next piece of output from the log; false once everything that is known of was passed on.
     async fn read_log(&mut self) -> Result<bool> {
         let Some(records) = &mut self.records else { return Ok(false) };
+        let before = records.reading.next_offset();
         match records.reading.next().await? {
             Some(Piece::Bytes { stream, bytes, .. }) => {
+                let seen = records.reading.next_offset();
+                let due = seen - records.reported >= report_every(self.request.cap.tail) && self.last.is_none();
+                if due {
+                    (records.asked, records.reported) = (true, seen);
+                }
                 self.pass(stream, bytes);
+                if due {
+                    // A command that prints faster than this reads waits for it as long as it hears of progress.
+                    self.launched.channel.send(&ToSupervisor::More { seen }).await?;
+                }
                 return Ok(true);
             }
-            Some(Piece::Gap { bytes, .. }) => {
+            Some(Piece::Gap { offset, bytes }) => {
+                // Of a gap that grew over what was passed on already only the rest is missing.
+                let missing = (offset + bytes).saturating_sub(before);
                 self.pass_rest(true);
-                self.events.push_back(RunEvent::OutputGap { bytes });
+                self.events.push_back(RunEvent::OutputGap { bytes: missing });
                 return Ok(true);
             }
             None => {}
@@ -410,6 +429,7 @@ impl Running {
             records.asked = true;
             // What is known of and could not be read (the log failed) is as good as read.
             let seen = records.reading.next_offset().max(records.output.bytes);
+            records.reported = seen;
             self.launched.channel.send(&ToSupervisor::More { seen }).await?;
         }
         Ok(false)

@@ -137,8 +137,8 @@ fn ended_survivors(at_end: &[Survivor]) -> Option<String> {
 }
 
 /// What is said on standard error of a command that ended in the foreground; usually nothing. `because`:
-/// why its session ended it, where that is known.
-pub fn ended_inline(finished: &Finished, because: Option<&str>, reader: Reader) -> Vec<String> {
+/// why its session ended it, where that is known. `missing`: where its output was passed on, how much of it was not.
+pub fn ended_inline(finished: &Finished, because: Option<&str>, missing: Option<u64>, reader: Reader) -> Vec<String> {
     let exit = &finished.exit;
     let mut lines = Vec::new();
     if let End::SpawnFailed { step, errno } = &exit.end {
@@ -160,7 +160,12 @@ pub fn ended_inline(finished: &Finished, because: Option<&str>, reader: Reader) 
     lines.extend(survivors(&name, &exit.survivors, reader));
     lines.extend(ended_survivors(&exit.survivors));
     if let Some(gap) = finished.gap {
-        lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
+        let dropped = format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset);
+        lines.push(match missing {
+            None => dropped,
+            Some(0) => format!("{dropped}; here all were passed on"),
+            Some(bytes) => format!("{bytes} bytes are missing from the output here: nobody read on, and {dropped}"),
+        });
     }
     lines.extend(exit.tracked.as_ref().map(tracked));
     lines.extend(notice::records_incomplete(&exit.errors));

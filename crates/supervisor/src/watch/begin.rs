@@ -20,8 +20,9 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::callers::Caller;
+use super::pipes::Pace;
 use super::tracking::Baseline;
-use super::{LEADER, PIPES, Post, Stdin, Watch};
+use super::{LEADER, Post, Stdin, Watch};
 use crate::birth::{self, Born, Failed};
 use crate::capture::Capture;
 use crate::clients::{Clients, token};
@@ -218,6 +219,9 @@ fn watch<'a>(
         baseline,
         started_at_ms: at_ms,
         demoted_at_ms: None,
+        rest_at: None,
+        pace: Pace::default(),
+        held_up_since: None,
         ended_at_ms: None,
         leader,
         pidfd: born.leader.pidfd,
@@ -264,9 +268,7 @@ impl Watch<'_> {
     fn observe(&mut self) {
         // A descriptor that cannot be watched (no memory) would leave the command unseen: it is ended.
         let mut all = self.post.poll.add(&self.pidfd, LEADER, Interest::Read).is_ok();
-        for (number, fd) in self.capture.open_pipes() {
-            all &= self.post.poll.add(fd, PIPES + number as u64, Interest::Read).is_ok();
-        }
+        all &= self.watch_pipes();
         if !all {
             self.errors.push("the machine refused to watch the command: it was stopped".into());
             let cause = outlast_core::lifecycle::Cause::Stop { by: outlast_core::ending::BY_SUPERVISOR_LOST.into() };

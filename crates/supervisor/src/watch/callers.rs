@@ -52,7 +52,7 @@ impl Watch<'_> {
     fn can_be_joined(&self, offer: &JoinOffer) -> bool {
         let waited_for = || !self.callers.is_empty() && self.callers.len() < RAW_CALLERS && !self.is_demoted();
         let ended_late = || !offer.join.background && waited_for();
-        self.life.cause().is_none() && (self.exit.is_none() || ended_late())
+        !self.capture.forgot() && self.life.cause().is_none() && (self.exit.is_none() || ended_late())
     }
 
     /// The request of a caller that joins: from here on it hears what every caller hears.

@@ -58,7 +58,7 @@ impl Watch<'_> {
         let turns = if alive { 1 } else { LAST_READS };
         for number in 0..2 {
             for _ in 0..turns {
-                if !self.read_pipe(number) {
+                if !self.read_pipe(number, u64::MAX) {
                     break;
                 }
             }

@@ -52,7 +52,8 @@ impl Watch<'_> {
                 Err(_) => gone = true,
             }
         }
-        if gone || self.clients.is_stuck(number) {
+        // For a caller the command waits, as the output has no other place to go.
+        if gone || !self.is_caller(number) && self.clients.is_stuck(number) {
             self.clients.remove(&self.post.poll, number);
             self.client_gone(number);
         }
@@ -79,11 +80,7 @@ impl Watch<'_> {
             ToSupervisor::Receipt { id, paths } => self.take_receipt(number, id, paths),
             ToSupervisor::Status => self.tell_status(number),
             ToSupervisor::Subscribe { growth } => self.subscribe(number, growth),
-            ToSupervisor::More { seen } => {
-                if let Some(client) = self.clients.get(number) {
-                    (client.seen, client.credit) = (seen, true);
-                }
-            }
+            ToSupervisor::More { seen } => self.clients.has_read(number, seen, clock::monotonic()),
             ToSupervisor::Keep => self.take_keeper(number),
             ToSupervisor::Adopt { mark } => {
                 self.post.context.owner = Some(mark);

@@ -1,6 +1,7 @@
 //! Materialisation and demotion: records come to be, the trace gets its line, the caller its answer.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use outlast_core::ending::End;
 use outlast_core::lifecycle::{Cause, Life};
@@ -11,11 +12,13 @@ use outlast_host::clock;
 use outlast_host::crash;
 use outlast_host::store::records::{self, Unpublished};
 use outlast_host::store::trace;
-use outlast_host::sys::memory;
 
 use super::{DOOR, Post, Watch};
 use crate::context::fresh_event;
 use crate::poll::Interest;
+
+/// How long after a demotion a supervisor waits until it gives memory back, so that nobody waits for that.
+const REST: Duration = Duration::from_millis(200);
 
 /// The end that a cause leads to, as long as the kernel has not said what it did.
 fn foreseen(cause: &Cause) -> End {
@@ -63,15 +66,22 @@ impl Watch<'_> {
         match self.build() {
             Ok(unpublished) => self.publish(unpublished, None),
             Err(reason) => {
-                // Without records nothing can be dropped silently: it goes on being held, and is said.
-                if !self.errors.contains(&reason) {
+                // Without records nothing can be dropped silently: it goes on being held, and is said. Where every
+                // caller was passed it, nobody needs it any more.
+                if !self.capture.forgot() && !self.errors.contains(&reason) {
                     self.errors.push(reason);
+                }
+                if self.exit.is_none() && !self.callers.is_empty() && self.callers.iter().all(|caller| caller.follows) {
+                    self.capture.forget_held();
                 }
             }
         }
     }
 
     fn build(&mut self) -> Result<Unpublished, String> {
+        if self.capture.forgot() {
+            return Err("there is no place for a log, and the output before was passed on to the caller alone".into());
+        }
         let Some(session) = self.post.context.dir() else {
             return Err("there is no session directory to put records in".into());
         };
@@ -124,8 +134,8 @@ impl Watch<'_> {
         self.publish_status(true);
         self.tell_draft();
         crash::point("supervisor.demoted");
-        // It waits from here on, maybe for days.
-        memory::trim();
+        // It waits from here on, maybe for days; but first its callers are told.
+        self.rest_at = Some(clock::monotonic() + REST);
     }
 
     fn trace_demotion(&mut self, by: DemotedBy) {
