@@ -16,7 +16,6 @@ use outlast_core::id::CommandId;
 use outlast_core::joining::JoinKey;
 use outlast_core::record::{ExitRecord, LINGER_MS, Ownership};
 use outlast_host::cgroup::CgroupParent;
-use outlast_host::crash;
 use outlast_host::door::Listener;
 use outlast_host::frame::Channel;
 use outlast_host::lock::Lock;
@@ -268,7 +267,6 @@ impl Keeper {
 
     /// Takes the door away and looks once more: who knocked meanwhile is served. True if nobody did.
     fn leave(&mut self) -> bool {
-        crash::point("keeper.leaving");
         let Some((door, _)) = &self.door else { return true };
         if let Some(dir) = self.context.dir() {
             // If the door cannot be taken away a later keeper takes its place.
