@@ -37,7 +37,7 @@ fn main() {
 }
 
 fn fork_gives_a_child_and_its_descriptor() {
-    match fork().expect("one thread only") {
+    match fork("child").expect("one thread only") {
         Forked::Child => exit_now(6),
         Forked::Parent { pid, pidfd } => {
             assert_eq!(proc::children(std::process::id()), Ok(vec![pid]));
@@ -49,10 +49,10 @@ fn fork_gives_a_child_and_its_descriptor() {
 
 fn detached_process_is_in_nobodys_tree() {
     let (reader, writer) = rustix::pipe::pipe().expect("pipe");
-    match fork().expect("one thread only") {
+    match fork("child").expect("one thread only") {
         Forked::Child => {
             let caller = std::process::id();
-            if detach().is_err() {
+            if detach("child").is_err() {
                 exit_now(1);
             }
             let own = proc::stat(std::process::id()).expect("readable").expect("here");
@@ -73,8 +73,8 @@ fn detached_process_is_in_nobodys_tree() {
 fn subreaper_adopts_orphans() {
     prctl::set_child_subreaper().expect("subreaper");
     let (reader, writer) = rustix::pipe::pipe().expect("pipe");
-    let parent = match fork().expect("one thread only") {
-        Forked::Child => match fork().expect("one thread only") {
+    let parent = match fork("child").expect("one thread only") {
+        Forked::Child => match fork("child").expect("one thread only") {
             Forked::Parent { .. } => exit_now(0),
             Forked::Child => {
                 // Until the test closes its end, or ends itself.

@@ -184,7 +184,7 @@ fn taken_over(stage: &Stage) {
     let mut first = act(stage, "first", ENDLESS, &["-b"]);
     for keeper in Cast::of(world).keepers {
         first.dead.keeper |= kill_exact(world, &keeper);
-        world.wait_until("it is dead", || !proc::stat(keeper.pid).is_some_and(|now| now.start == keeper.start));
+        world.wait_until("it is dead", || proc::stat(keeper.pid).is_none_or(|now| now.start != keeper.start));
     }
     let mut second = act(stage, "second", FAILS, &[]);
     second.dead.keeper |= first.dead.keeper;

@@ -111,9 +111,9 @@ fn every_effect_of_the_source_is_walked() {
     let missing: Vec<&String> =
         all.iter().filter(|one| !walked(one) && NOT_WALKED.iter().all(|(name, _)| name != one)).collect();
     assert!(missing.is_empty(), "no life comes by these; add one to `lives` or `fronts`: {missing:#?}");
-    let stale: Vec<&str> =
-        NOT_WALKED.iter().map(|(name, _)| *name).filter(|name| walked(name) || !all.contains(*name)).collect();
-    assert!(stale.is_empty(), "these are walked, or are no more: {stale:?}");
+    // What only happens within an instant may be walked now and then all the same.
+    let stale: Vec<&str> = NOT_WALKED.iter().map(|(name, _)| *name).filter(|name| !all.contains(*name)).collect();
+    assert!(stale.is_empty(), "these are no more: {stale:?}");
 }
 
 #[test]
