@@ -120,9 +120,15 @@ fn told_by(stage: &Stage, verb: impl Fn(&str) -> Vec<String>, options: &[&str]) 
         world.wait_until("it has ended", || world.status(&id).str("/phase") == "ended");
     }
     let words: Vec<&str> = verb.iter().map(String::as_str).chain(options.iter().copied()).collect();
-    let shown = call(stage, &words).text().contains(&id);
+    let told = call(stage, &words);
+    let shown = told.text().contains(&id);
     stage.curtain();
     world.wait_until("it has ended", || world.status(&id).str("/phase") == "ended");
+    if shown && told.code.is_some() {
+        let told = told.json();
+        let end = if verb[0] == "wait" { told.at("/end") } else { told.at("/completions/0/end") };
+        assert_eq!(end, world.status(&id).at("/end"), "told one end and recorded another");
+    }
     let again = world.acked("human");
     assert!(shown || ids(&again) == [id.as_str()], "told by nobody: {again:?}");
     // A wait is a reply and claims nothing before it: only the inbox knows that it may have told it before.

@@ -164,7 +164,7 @@ fn walk() -> Vec<(&'static Life, Step)> {
 /// Plays one life with a death at one step.
 fn play(life: &Life, step: &Step) {
     let stage = Stage::new(Some(step.clone()));
-    let _scene = Scene(format!("the life {} with a death at {:?}", life.name, step));
+    let _scene = Scene(format!("OUTLAST_KILL_STEP='{}: {}#{}'", life.name, step.name, step.nth));
     (life.play)(&stage);
     let mut times: BTreeMap<i32, usize> = BTreeMap::new();
     for (pid, _) in stage.passed().iter().filter(|(_, name)| *name == step.name) {
@@ -182,9 +182,28 @@ fn share_of(life: &Life, step: &Step) -> u32 {
 }
 
 fn play_share(share: u32) {
+    if let Some(only) = only() {
+        return if share == 0 {
+            play_only(&only)
+        };
+    }
     for (life, step) in walk().iter().filter(|(life, step)| share_of(life, step) == share) {
         play(life, step);
     }
+}
+
+/// The one step that a person wants to see: `OUTLAST_KILL_STEP='demoted: supervisor rename exit.json#1'`.
+#[expect(clippy::disallowed_methods, reason = "the person who runs a test has no other way to it")]
+fn only() -> Option<String> {
+    std::env::var("OUTLAST_KILL_STEP").ok()
+}
+
+fn play_only(only: &str) {
+    let (life, step) = only.split_once(": ").expect("a life and a step");
+    let (name, nth) = step.split_once('#').unwrap_or((step, "1"));
+    let step = Step { name: name.to_owned(), nth: nth.parse().expect("a number") };
+    let mut all = lives::LIVES.iter().chain(fronts::LIVES);
+    play(all.find(|one| one.name == life).expect("a life of this name"), &step);
 }
 
 #[test]
