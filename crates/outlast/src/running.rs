@@ -1,5 +1,7 @@
 //! A command in the foreground, as a stream of events.
 
+mod log;
+
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -8,7 +10,7 @@ use outlast_core::delivery::Via;
 use outlast_core::id::CommandId;
 use outlast_core::names::{display_line, shorten};
 use outlast_core::receipt;
-use outlast_core::record::{ExitRecord, OutputState, PROCESS, ProcessMark};
+use outlast_core::record::{ExitRecord, PROCESS, ProcessMark};
 use outlast_core::request::{Request, Streams};
 use outlast_core::wire::{FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
@@ -21,12 +23,12 @@ use crate::hide::Flow;
 use crate::keeper::{self, ANSWER_BOUND};
 use crate::launch::{self, Launched};
 use crate::link;
-use crate::output::{Piece, Stream};
+use crate::output::Stream;
 use crate::quiet::Quiet;
-use crate::read::Reading;
 use crate::session::Session;
 use crate::stopping::StopOptions;
 use crate::vanished;
+use log::Records;
 
 /// A command in the foreground. Dropping it is a caller that goes away: the channel closes, and by that
 /// the supervisor knows that the command is demoted, unless other callers joined it and still wait.
@@ -57,22 +59,6 @@ pub struct Running {
     /// Whether nobody has to hear that the end was shown, because it is told from the records: its supervisor
     /// went away without a word, or it was in the background although this caller waited.
     unheard: bool,
-}
-
-/// After how many bytes a reader says how far it is: often enough that a cap with this tail drops nothing before it is read.
-fn report_every(tail: u64) -> u64 {
-    (tail / 8).clamp(1, 1 << 20)
-}
-
-/// The log of a command whose output outgrew what is held.
-struct Records {
-    command: Command,
-    reading: Reading,
-    output: OutputState,
-    /// Whether the supervisor may tell growth: it tells one for each time it is asked.
-    asked: bool,
-    /// Up to where the supervisor knows that the log was read.
-    reported: u64,
 }
 
 impl Running {
@@ -370,13 +356,6 @@ impl Running {
         self.held.push(stream, bytes, most);
     }
 
-    fn open_records(&mut self, output: OutputState) -> Result<()> {
-        let command = Command { session: self.session.clone(), id: self.request.id };
-        let reading = command.reading_from(self.held.received(), output)?;
-        self.records = Some(Records { command, reading, output, asked: false, reported: 0 });
-        Ok(())
-    }
-
     /// Passes output on as an event, as far as it can be shown by now.
     fn pass(&mut self, stream: Stream, bytes: Vec<u8>) {
         let bytes = match &mut self.flow {
@@ -396,43 +375,6 @@ impl Running {
         let some = !rest.is_empty();
         self.events.extend(rest.into_iter().map(|(stream, bytes)| RunEvent::Output { stream, bytes }));
         some
-    }
-
-    /// Passes on the next piece of output from the log; false once everything that is known of was passed on.
-    async fn read_log(&mut self) -> Result<bool> {
-        let Some(records) = &mut self.records else { return Ok(false) };
-        let before = records.reading.next_offset();
-        match records.reading.next().await? {
-            Some(Piece::Bytes { stream, bytes, .. }) => {
-                let seen = records.reading.next_offset();
-                let due = seen - records.reported >= report_every(self.request.cap.tail) && self.last.is_none();
-                if due {
-                    (records.asked, records.reported) = (true, seen);
-                }
-                self.pass(stream, bytes);
-                if due {
-                    // A command that prints faster than this reads waits for it as long as it hears of progress.
-                    self.launched.channel.send(&ToSupervisor::More { seen }).await?;
-                }
-                return Ok(true);
-            }
-            Some(Piece::Gap { offset, bytes }) => {
-                // Of a gap that grew over what was passed on already only the rest is missing.
-                let missing = (offset + bytes).saturating_sub(before);
-                self.pass_rest(true);
-                self.events.push_back(RunEvent::OutputGap { bytes: missing });
-                return Ok(true);
-            }
-            None => {}
-        }
-        if !records.asked && self.last.is_none() {
-            records.asked = true;
-            // What is known of and could not be read (the log failed) is as good as read.
-            let seen = records.reading.next_offset().max(records.output.bytes);
-            records.reported = seen;
-            self.launched.channel.send(&ToSupervisor::More { seen }).await?;
-        }
-        Ok(false)
     }
 
     fn end(&mut self, exit: ExitRecord, materialised: bool) -> Result<()> {
@@ -503,12 +445,5 @@ impl Drop for Running {
         if !self.joined() {
             self.leave();
         }
-    }
-}
-
-impl Records {
-    fn grow(&mut self, output: OutputState) -> Result<()> {
-        self.output = output;
-        self.reading.grow(&self.command.dir()?, output)
     }
 }

@@ -23,7 +23,6 @@ use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{Lifetime, OsText, Request};
 use outlast_core::wire::{FromOwnKeeper, ToOwnKeeper};
 use outlast_host::clock;
-use outlast_host::crash;
 use outlast_host::frame::{Channel, Stream};
 use outlast_host::inherit;
 use outlast_host::store::moving;
@@ -326,7 +325,6 @@ impl Watch<'_> {
                 self.ended_at_ms = Some(clock::unix_ms());
                 self.terminal = None;
                 let _ = self.post.poll.remove(&self.pidfd);
-                crash::point("supervisor.reaped");
                 let fact = fact_of(status);
                 self.step(Event::LeaderReaped { fact, tree_left: reap::has_children() });
             }
@@ -374,7 +372,6 @@ impl Watch<'_> {
                 Action::Demote(by) => self.demote(by),
                 Action::Signal => {
                     self.before_signal();
-                    crash::point("supervisor.signalling");
                     self.tree().signal(self.first_signal);
                 }
                 Action::Sweep => {

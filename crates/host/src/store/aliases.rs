@@ -8,6 +8,7 @@ use outlast_core::id::{Alias, CommandId};
 
 use super::name;
 use crate::dir::{Dir, FileError, Result, if_there};
+use crate::effect;
 use crate::lock::lock_file;
 
 /// Length of a line: `wrk_`, 32 digits, a newline.
@@ -26,13 +27,13 @@ pub fn append(session: &Dir, id: CommandId) -> Result<Alias> {
         if let Some(last) = rest.last_mut() {
             *last = b'\n';
         }
-        file.write_all_at(&rest, length).map_err(failed)?;
+        effect::write_at(name::ALIASES, &file, &rest, length).map_err(failed)?;
     }
     let start = length.next_multiple_of(LINE);
     let line = format!("{id}\n");
-    if let Err(e) = file.write_all_at(line.as_bytes(), start) {
+    if let Err(e) = effect::write_at(name::ALIASES, &file, line.as_bytes(), start) {
         // If not even that works the torn line stays, and the next call pads it.
-        let _ = file.set_len(start);
+        let _ = effect::set_len(name::ALIASES, &file, start);
         return Err(failed(e));
     }
     alias_at(start / LINE).ok_or_else(|| {

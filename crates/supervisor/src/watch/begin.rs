@@ -9,7 +9,6 @@ use outlast_core::policy::redact::Redactor;
 use outlast_core::record::{ExitRecord, PROCESS, ProcessMark};
 use outlast_core::request::{OsText, Request, to_hex};
 use outlast_core::wire::{DemotedBy, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
-use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::store::records::{self, Unpublished};
 use outlast_host::sys::pidfd;
@@ -40,10 +39,8 @@ pub fn begin<'a>(post: &'a mut Post, work: Work) -> Option<Watch<'a>> {
         clients.remove(&post.poll, caller);
         return None;
     };
-    crash::point("supervisor.accepting");
     let generation = joinable.map(|joinable| joinable.generation);
     clients.say(caller, &FromSupervisor::Accepted { supervisor: post.me.clone(), joined: None, generation });
-    crash::point("supervisor.accepted");
     let redactor = request.redactor().map(Arc::new);
     let concealed = redactor.as_ref().map(|redactor| redactor.conceal(&request));
     match start(post, &request, concealed.as_ref().unwrap_or(&request), redactor.as_deref()) {
@@ -118,7 +115,6 @@ fn start(
     };
     let begun = ExitRecord { started_at_ms: clock::unix_ms(), ..ExitRecord::draft(stored, &program) };
     post.tell_keeper_whole(&ToOwnKeeper::Begun { draft: Box::new(begun) });
-    crash::point("supervisor.begun");
     let mut limits_left = request.limits.clone();
     post.cage = match post.cage.take() {
         Some(cage) => cage.renew(post.context.cgroups.as_ref()),
@@ -131,10 +127,7 @@ fn start(
     let (at, at_ms) = (clock::monotonic(), clock::unix_ms());
     let leaf = post.cage.as_ref().map(|cage| cage.leaf().fd());
     match prepared.start(request, &post.context, leaf.as_ref()) {
-        Ok(born) => {
-            crash::point("supervisor.spawned");
-            Ok(Started { born, program, unpublished, at, at_ms, limits_left, baseline })
-        }
+        Ok(born) => Ok(Started { born, program, unpublished, at, at_ms, limits_left, baseline }),
         Err(error) => {
             if let Some(unpublished) = unpublished {
                 unpublished.discard();
@@ -283,7 +276,6 @@ impl Watch<'_> {
             self.say_started(number);
         }
         self.introduce();
-        crash::point("supervisor.started");
         if let Some(unpublished) = unpublished {
             self.publish(unpublished, Some(DemotedBy::Background));
             first.into_iter().for_each(|number| self.release(number, DemotedBy::Background));

@@ -7,7 +7,6 @@ use outlast_core::record::ExitRecord;
 use outlast_core::request::Request;
 use outlast_core::wire::{DemotedBy, FromSupervisor, JoinOffer, Refusal, ToOwnKeeper};
 use outlast_host::clock;
-use outlast_host::crash;
 use outlast_host::frame::{Channel, Stream};
 
 use super::Watch;
@@ -102,7 +101,6 @@ impl Watch<'_> {
     }
 
     fn welcome(&mut self, number: u32) {
-        crash::point("supervisor.joining");
         let accepted = FromSupervisor::Accepted {
             supervisor: self.post.me.clone(),
             joined: Some(self.request.id),

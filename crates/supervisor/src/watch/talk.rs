@@ -6,6 +6,7 @@ use outlast_core::lifecycle::{Cause, Event, KILL_BOUND, Stage};
 use outlast_core::record::Phase;
 use outlast_core::wire::{FromSupervisor, LiveStatus, StopReport, ToOwnKeeper, ToSupervisor};
 use outlast_host::clock;
+use outlast_host::effect;
 use outlast_host::frame::{Body, Stream};
 use outlast_host::sys::reap;
 use outlast_host::terminal::END_OF_INPUT;
@@ -253,7 +254,7 @@ impl Watch<'_> {
             if front.is_empty() {
                 break stdin.close_when_empty;
             }
-            match rustix::io::write(&stdin.fd, front) {
+            match effect::write("stdin", &stdin.fd, front) {
                 Ok(count) => drop(stdin.queue.drain(..count)),
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => break false,

@@ -9,7 +9,6 @@ use outlast_core::record::{ExitRecord, PROCESS, StatusRecord, TraceLine, schema}
 use outlast_core::request::{Request, to_hex};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToOwnKeeper};
 use outlast_host::clock;
-use outlast_host::crash;
 use outlast_host::store::records::{self, Unpublished};
 use outlast_host::store::trace;
 
@@ -91,7 +90,6 @@ impl Watch<'_> {
     /// Writes log and status, puts the records in place and tells it; with `by` as a demotion.
     pub(super) fn publish(&mut self, unpublished: Unpublished, by: Option<DemotedBy>) {
         let dir = unpublished.dir().clone();
-        crash::point("supervisor.built");
         if by.is_some() {
             self.demoted_at_ms = Some(clock::unix_ms());
         }
@@ -100,7 +98,6 @@ impl Watch<'_> {
         if let Err(error) = dir.write_status(&self.status(true)) {
             self.errors.push(error.to_string());
         }
-        crash::point("supervisor.logged");
         match unpublished.publish() {
             Ok(records) => {
                 if let Err(error) = self.post.poll.add(&records.door, DOOR, Interest::Read) {
@@ -109,7 +106,6 @@ impl Watch<'_> {
                 let told = FromSupervisor::Materialised { alias: records.alias, output: self.capture.output() };
                 self.records = Some(records);
                 self.forget_receipts();
-                crash::point("supervisor.published");
                 self.say_readers(&told);
             }
             Err(reason) => {
@@ -130,10 +126,8 @@ impl Watch<'_> {
     fn demoted(&mut self, by: DemotedBy) {
         self.demoted_at_ms.get_or_insert_with(clock::unix_ms);
         self.trace_demotion(by);
-        crash::point("supervisor.traced");
         self.publish_status(true);
         self.tell_draft();
-        crash::point("supervisor.demoted");
         // It waits from here on, maybe for days; but first its callers are told.
         self.rest_at = Some(clock::monotonic() + REST);
     }
