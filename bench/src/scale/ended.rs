@@ -63,7 +63,9 @@ pub async fn measure(place: &Place, sizes: &[u64], data: &mut Data) -> Result<()
     data.say("ended", "memory of the owner before the first of them", format!("{:.1} MiB", before as f64 / 1024.0));
     data.bound("ended-look", "`ps -a`", 10_000, MOST_LOOK);
     data.bound("ended-open", "opening it", 10_000, MOST_LOOK);
-    place::end(&session).await?;
+    let mut ending = Samples::default();
+    ending.time_async(place::end(&session)).await?;
+    data.say("ended", format!("ending the session of {made}"), ending.text());
     place::end(&beside).await
 }
 

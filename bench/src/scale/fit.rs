@@ -35,8 +35,10 @@ pub enum Growth {
     },
     /// It falls.
     Falls {
-        /// At the largest size against the smallest.
-        times: f64,
+        /// At the smallest size.
+        from: f64,
+        /// At the largest.
+        to: f64,
     },
     /// Each costs more the more there are.
     Faster {
@@ -63,7 +65,7 @@ pub fn growth(points: &[Point]) -> Growth {
         return Growth::Constant { least, most };
     }
     if last.y < first.y && last.y * FLAT <= most {
-        return Growth::Falls { times: last.y / first.y };
+        return Growth::Falls { from: first.y, to: last.y };
     }
     let (base, each) = straight(points);
     // What one more costs on the last stretch, against what one has cost until there.
@@ -129,6 +131,6 @@ mod tests {
     fn a_root_is_slower_and_a_fall_falls() {
         let root = of(&[(1.0, 1.0), (100.0, 10.0), (10_000.0, 100.0)]);
         assert!(matches!(root, Growth::Slower { power } if (power - 0.5).abs() < 1e-6), "{root:?}");
-        assert_eq!(of(&[(1.0, 10.0), (10.0, 5.0), (100.0, 2.0)]), Growth::Falls { times: 0.2 });
+        assert_eq!(of(&[(1.0, 10.0), (10.0, 5.0), (100.0, 2.0)]), Growth::Falls { from: 10.0, to: 2.0 });
     }
 }

@@ -105,9 +105,11 @@ fn missed(text: &mut String, data: &Data) {
 }
 
 fn section(text: &mut String, chart: &Chart) {
-    push(text, &format!("\n### {}\n\n![{}](scaling/{}.svg)\n", chart.title, chart.title.replace('`', ""), chart.name));
+    push(text, &format!("\n### {}\n\n![{}](scaling/{}.svg)", chart.title, chart.title.replace('`', ""), chart.name));
+    text.push('\n');
     if !chart.note.is_empty() {
-        push(text, &format!("{}\n", chart.note));
+        push(text, &chart.note);
+        text.push('\n');
     }
     for line in &chart.lines {
         push(text, &format!("- {}: {}", line.name, sentence(chart, line)));
@@ -142,8 +144,8 @@ fn sentence(chart: &Chart, line: &Line) -> String {
         Growth::Linear { base, each } => {
             format!("linear: {} {unit} and {} for each {}.", number(base), small(each, unit), chart.each)
         }
-        Growth::Slower { power } => format!("grows slower than linear: with the power {power:.2} of the number."),
-        Growth::Falls { times } => format!("falls: {} × at the largest size.", number(times)),
+        Growth::Slower { power } => format!("grows slower than linear, with the power {power:.2} of the number."),
+        Growth::Falls { from, to } => format!("falls from {} to {} {unit}.", number(from), number(to)),
         Growth::Faster { power } => {
             let last = line.points.last().map_or(0.0, |point| point.y / point.x.max(1.0));
             let each = small(last, unit);

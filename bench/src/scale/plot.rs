@@ -162,7 +162,7 @@ fn curve(svg: &mut String, x: &Axis, y: &Axis, at: usize, line: &Line) {
         push(svg, &mark(at, x.place(point.x), y.place(point.y)));
     }
     if let Some(bound) = line.bound {
-        let (from, to, up) = (x.low, x.place(bound.at), y.place(bound.most));
+        let (from, to, up) = (x.low, x.place(bound.at).min(x.high), y.place(bound.most));
         push(svg, &format!("<path class=\"bound c{at}\" d=\"M{from:.1} {up:.1}H{to:.1}v8\" fill=\"none\"/>"));
     }
 }

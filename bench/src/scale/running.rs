@@ -87,7 +87,7 @@ async fn memory(first: &Command, size: u64, data: &mut Data) -> Result<()> {
     }
     let whole = (shared + kept) as f64 / size as f64;
     data.value("running-memory", "watching one command, the keeper's share included", size, whole);
-    data.value("running-memory", "a supervisor", size, shared as f64 / count);
+    data.value("running-memory", "all of them together", size, (shared + kept) as f64);
     data.value("running-memory", "a supervisor, private", size, own as f64 / count);
     data.value("running-memory", "the keeper", size, kept as f64);
     data.value("running-descriptors", "the keeper", size, descriptors(keeper)? as f64);
