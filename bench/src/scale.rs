@@ -89,7 +89,7 @@ impl Settings {
                     data.failures.push((group.to_owned(), error.to_string().replace(&hidden, "…")));
                 }
             }
-            say(&format!("    {} s", began.elapsed().as_secs()));
+            say(&format!("{}took {} s", page::table(&data, group), began.elapsed().as_secs()));
         }
         if data.failures.is_empty() {
             std::fs::remove_dir(dir)?;
@@ -99,7 +99,6 @@ impl Settings {
         let known = keys.filter_map(|key| Some((key.to_owned(), self.keys.get(key)?.clone())));
         data.facts = known.chain(machine.facts().map(|(key, value)| (key.to_owned(), value))).collect();
         data.busy = machine.was_busy();
-        say(&page::table(&data));
         if self.groups.is_empty() && divisor == 1 {
             std::fs::write(Path::new(self.get("docs")?).join("scaling.json"), data.text()?)?;
             self.plots()?;

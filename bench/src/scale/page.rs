@@ -58,10 +58,10 @@ pub fn markdown(data: &Data) -> String {
     text
 }
 
-/// Lines for a terminal.
-pub fn table(data: &Data) -> String {
+/// What one group has found, for a terminal.
+pub fn table(data: &Data, group: &str) -> String {
     let mut text = String::new();
-    for chart in data.charts.iter().filter(|chart| !chart.lines.is_empty()) {
+    for chart in data.charts.iter().filter(|chart| chart.group() == group && !chart.lines.is_empty()) {
         push(&mut text, &format!("{}, {} (by {})", chart.title, chart.unit, chart.x));
         for line in &chart.lines {
             let figures = line.points.iter().map(|point| format!("{}: {}", point.x, number(point.y)));
@@ -69,10 +69,10 @@ pub fn table(data: &Data) -> String {
             push(&mut text, &format!("        {}", sentence(chart, line)));
         }
     }
-    for (group, what, found) in &data.said {
-        push(&mut text, &format!("{group}: {what}: {found}"));
+    for (_, what, found) in data.said.iter().filter(|(of, _, _)| of == group) {
+        push(&mut text, &format!("{what}: {found}"));
     }
-    for (what, why) in &data.failures {
+    for (what, why) in data.failures.iter().filter(|(of, _)| of == group) {
         push(&mut text, &format!("{what}: FAILED: {why}"));
     }
     text
