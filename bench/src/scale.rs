@@ -1,7 +1,7 @@
 //! What grows with what on one machine: every series at several sizes, kept as data, pictures and sentences.
 //!
-//! `bench/scale` calls this with `measure` or `plots` and words `key=value`. Each group is measured in a directory of its
-//! own, and nothing of it may be left behind before the next one begins.
+//! `bench/scale` calls this with `measure` or `plots` and words `key=value`. Each group is measured by a
+//! process and in a directory of its own, so that its memory is its own, and nothing may be left behind before the next begins.
 
 mod data;
 mod fit;
@@ -19,10 +19,11 @@ mod day;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use crate::machine::Machine;
+use crate::peers::done;
 use crate::place::Place;
 use crate::{Result, say};
 use data::Data;
@@ -37,6 +38,18 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3600);
 pub fn act(words: &[&str]) -> Result<ExitCode> {
     match words {
         ["measure", settings @ ..] => Settings::read(settings)?.measure(),
+        ["group", group, dir, file, outlast, divisor] => {
+            let mut data = Data { charts: charts::empty(), ..Data::default() };
+            let place = Place::make(Path::new(dir), Path::new(outlast))?;
+            let hidden = place.dir().display().to_string();
+            for failed in [measure_in(group, &place, divisor.parse()?, &mut data), place.finish()] {
+                if let Err(error) = failed {
+                    data.failures.push(((*group).to_owned(), error.to_string().replace(&hidden, "…")));
+                }
+            }
+            std::fs::write(file, data.text()?)?;
+            Ok(ExitCode::SUCCESS)
+        }
         ["plots", settings @ ..] => Settings::read(settings)?.plots(),
         stand_in => stand_in::act(stand_in).map(|()| ExitCode::SUCCESS),
     }
@@ -82,13 +95,13 @@ impl Settings {
             }
             say(&format!("{group} …"));
             let began = Instant::now();
-            let place = Place::make(&dir.join(group), Path::new(self.get("outlast")?))?;
-            let hidden = place.dir().display().to_string();
-            for failed in [measure_in(group, &place, divisor, &mut data), place.finish()] {
-                if let Err(error) = failed {
-                    data.failures.push((group.to_owned(), error.to_string().replace(&hidden, "…")));
-                }
-            }
+            let file = dir.join(format!("{group}.json"));
+            std::fs::create_dir_all(dir)?;
+            let mut child = Command::new(std::env::current_exe()?);
+            child.args(["scale", "group", group]).args([&dir.join(group), &file]);
+            done(child.arg(self.get("outlast")?).arg(divisor.to_string()))?;
+            data.take(Data::read(&std::fs::read_to_string(&file)?)?);
+            std::fs::remove_file(file)?;
             say(&format!("{}took {} s", page::table(&data, group), began.elapsed().as_secs()));
         }
         if data.failures.is_empty() {

@@ -85,6 +85,16 @@ impl Data {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
+    /// Takes over what another process has measured.
+    pub fn take(&mut self, other: Data) {
+        for chart in other.charts.into_iter().filter(|chart| !chart.lines.is_empty()) {
+            self.charts.retain(|one| one.name != chart.name);
+            self.charts.push(chart);
+        }
+        self.said.extend(other.said);
+        self.failures.extend(other.failures);
+    }
+
     /// Adds the median of times in milliseconds to a line of a chart.
     pub fn time(&mut self, chart: &str, line: &str, x: u64, samples: &Samples) {
         let [y, low, high] = [50, 10, 90].map(|percent| samples.percentile(percent));

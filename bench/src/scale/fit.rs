@@ -28,6 +28,13 @@ pub enum Growth {
         /// For each.
         each: f64,
     },
+    /// There is nothing at the smaller sizes.
+    FromNothing {
+        /// The last size at which there is nothing.
+        until: f64,
+        /// The largest figure.
+        most: f64,
+    },
     /// It grows with every size, and less the more there are.
     Slower {
         /// The power of the size by which it grows from the first size to the last.
@@ -57,10 +64,10 @@ pub fn growth(points: &[Point]) -> Growth {
     };
     let (least, most) =
         points.iter().fold((f64::MAX, 0.0_f64), |(least, most), point| (least.min(point.y), most.max(point.y)));
-    let first = points.iter().copied().find(|point| point.y > 0.0).unwrap_or(first);
-    let power = |from: Point, to: Point| {
-        if to.x > from.x { (to.y / from.y.max(f64::MIN_POSITIVE)).ln() / (to.x / from.x).ln() } else { 0.0 }
-    };
+    if let Some(nothing) = points.iter().rfind(|point| point.y <= 0.0 && most > 0.0) {
+        return Growth::FromNothing { until: nothing.x, most };
+    }
+    let power = |from: Point, to: Point| (to.y / from.y.max(f64::MIN_POSITIVE)).ln() / (to.x / from.x).ln();
     if most <= least * FLAT || (least > 0.0 && power(first, last).abs() < AIMLESS) {
         return Growth::Constant { least, most };
     }
@@ -109,6 +116,11 @@ mod tests {
         assert_eq!(of(&[(1.0, 4.0), (10.0, 5.0), (1000.0, 4.5)]), Growth::Constant { least: 4.0, most: 5.0 });
         assert_eq!(of(&[(1.0, 0.0), (10.0, 0.0)]), Growth::Constant { least: 0.0, most: 0.0 });
         assert_eq!(of(&[(1.0, 4.0)]), Growth::Unknown);
+    }
+
+    #[test]
+    fn what_begins_with_nothing_has_no_power() {
+        assert_eq!(of(&[(1.0, 0.0), (10.0, 0.0), (100.0, 3.0)]), Growth::FromNothing { until: 10.0, most: 3.0 });
     }
 
     #[test]

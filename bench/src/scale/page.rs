@@ -144,6 +144,9 @@ fn sentence(chart: &Chart, line: &Line) -> String {
         Growth::Linear { base, each } => {
             format!("linear: {} {unit} and {} for each {}.", number(base), small(each, unit), chart.each)
         }
+        Growth::FromNothing { until, most } => {
+            format!("0 {unit} at {}, at most {} at another size.", count(until), number(most))
+        }
         Growth::Slower { power } => format!("grows slower than linear, with the power {power:.2} of the number."),
         Growth::Falls { from, to } => format!("falls from {} to {} {unit}.", number(from), number(to)),
         Growth::Faster { power } => {

@@ -8,7 +8,7 @@ use crate::samples::number;
 const WIDTH: f64 = 720.0;
 /// Where figures are drawn.
 const LEFT: f64 = 76.0;
-const RIGHT: f64 = 700.0;
+const RIGHT: f64 = 692.0;
 const TOP: f64 = 48.0;
 const HEIGHT: f64 = 260.0;
 /// Of a line of the legend.

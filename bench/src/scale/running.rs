@@ -14,6 +14,8 @@ use crate::samples::Samples;
 /// Starts of one more at each size.
 const MORE: usize = 20;
 const LOOKS: usize = 10;
+/// Stops of all; each needs as many starts.
+const STOPS: usize = 3;
 /// What a running command may cost beyond its own, in KiB, and what a look may take, in ms: see docs/benchmarks.md.
 const MOST_MEMORY: f64 = 150.0;
 
@@ -48,7 +50,13 @@ async fn one(place: &Place, size: u64, data: &mut Data) -> Result<()> {
     }
     data.time("running-look", "list, library", size, &list);
     let mut stop = Samples::default();
-    stop.time(|| tools::call(place, &session, &["stop", "--all"]))?;
+    for round in 0..STOPS {
+        // The first round stops those that are there.
+        for _ in 0..if round > 0 { size } else { 0 } {
+            tools::start(&session, place.request(&SLEEP)).await?;
+        }
+        stop.time(|| tools::call(place, &session, &["stop", "--all"]))?;
+    }
     data.time("running-stop", "`stop --all`", size, &stop);
     if !session.list(false).await?.is_empty() {
         return Err("something runs after all were stopped".into());

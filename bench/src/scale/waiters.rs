@@ -36,8 +36,11 @@ const ALL: &str = "one wait for as many commands, the first of them";
 pub async fn measure(place: &Place, sizes: &[u64], data: &mut Data) -> Result<()> {
     let session = place.session().await?;
     let nothing = idle(&[std::process::id()], Used::default()).await?;
+    let fresh = pss(std::process::id())?;
     for size in sizes {
-        in_one_program(place, &session, *size, nothing, data).await?;
+        in_one_program(place, &session, *size, (nothing, fresh), data).await?;
+    }
+    for size in sizes {
         as_processes(place, &session, *size, data).await?;
         for_many(place, &session, *size, nothing, data).await?;
     }
@@ -45,12 +48,20 @@ pub async fn measure(place: &Place, sizes: &[u64], data: &mut Data) -> Result<()
     place::end(&session).await
 }
 
-async fn in_one_program(place: &Place, session: &Session, size: u64, nothing: Used, data: &mut Data) -> Result<()> {
+/// The pair is what this process uses by itself, and its memory before anybody waited: what a smaller size has left to it
+/// is used again.
+async fn in_one_program(
+    place: &Place,
+    session: &Session,
+    size: u64,
+    (nothing, fresh): (Used, u64),
+    data: &mut Data,
+) -> Result<()> {
     let own = std::process::id();
     let command = start(place, session).await?;
     let supervisor = tools::supervisor(&command).await?;
     let (keeper, _) = tools::watchers(supervisor)?;
-    let before = (pss(own)?, pss(supervisor)?);
+    let before = (fresh, pss(supervisor)?);
     let mut waiting = Waiting::new();
     connect(supervisor, size, || {
         wait(&mut waiting, session, &command);
@@ -209,7 +220,7 @@ async fn settled(supervisor: u32) -> Result<usize> {
 /// What these have used in a while in which nothing happened, without what this process needs for the while itself.
 async fn idle(pids: &[u32], nothing: Used) -> Result<Used> {
     // Whoever connected last may still be on its way to sleep.
-    tools::pass(IDLE / 10).await;
+    tools::pass(IDLE / 2).await;
     let before = tools::used_by(pids)?;
     tools::pass(IDLE).await;
     Ok(tools::used_by(pids)?.since(before).since(nothing))
