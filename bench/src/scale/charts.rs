@@ -128,11 +128,11 @@ const CHARTS: [Row; 25] = [
     ("waiters-told", "From the end to the last of those who wait", "waiters", "waiter", "ms", ""),
     (
         "waiters-memory",
-        "Memory for each of those who wait",
+        "Memory of those who wait",
         "waiters",
         "waiter",
         "KiB",
-        "Proportional set size: of a process `outlast wait`, of what each adds to a program with the library, and to the supervisor.",
+        "Proportional set size of all of them together: processes `outlast wait`, and what as many waits add to one program with the library, and to the supervisor.",
     ),
     (
         "waiters-switches",

@@ -69,8 +69,10 @@ async fn in_one_program(
     })
     .await?;
     let after = (pss(own)?, pss(supervisor)?);
-    for (name, before, after) in [("the library", before.0, after.0), ("the supervisor", before.1, after.1)] {
-        data.value("waiters-memory", name, size, after.saturating_sub(before) as f64 / size as f64);
+    for (name, before, after) in
+        [("one program with the library", before.0, after.0), ("the supervisor, for them", before.1, after.1)]
+    {
+        data.value("waiters-memory", name, size, after.saturating_sub(before) as f64);
     }
     let used = idle(&[own, supervisor, keeper], nothing).await?;
     data.value("waiters-switches", LIBRARY, size, used.switches as f64);
@@ -100,7 +102,7 @@ async fn as_processes(place: &Place, session: &Session, size: u64, data: &mut Da
         memory += pss(*pid)?;
     }
     let each = memory as f64 / pids.len().min(LOOKED_AT) as f64;
-    data.value("waiters-memory", "a process `outlast wait`", size, each);
+    data.value("waiters-memory", "processes `outlast wait`", size, each * size as f64);
     pids.extend([supervisor, keeper]);
     let used = idle(&pids, Used::default()).await?;
     data.value("waiters-switches", PROCESSES, size, used.switches as f64);
