@@ -1,7 +1,7 @@
 //! The file `aliases`: line N is the command whose alias is wN, and no number is used twice.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 use outlast_core::id::{Alias, CommandId};
@@ -65,13 +65,20 @@ pub fn resolve(session: &Dir, alias: Alias) -> Result<Option<CommandId>> {
 
 /// Every alias that was given and its command, lowest first. Damaged lines are left out.
 pub fn all(session: &Dir) -> Result<Vec<(Alias, CommandId)>> {
+    above(session, Alias(0))
+}
+
+/// As [`all`], those above `last`. What lies below is not read, however much it is.
+pub fn above(session: &Dir, last: Alias) -> Result<Vec<(Alias, CommandId)>> {
     let Some(file) = if_there(session.open_file(name::ALIASES))? else { return Ok(Vec::new()) };
-    let bytes = read_whole(&file).map_err(|e| FileError::io("read", session.path_of(name::ALIASES), &e))?;
-    let lines = bytes.chunks_exact(LINE as usize).zip(0..);
+    let bytes = read_from(&file, u64::from(last.0) * LINE)
+        .map_err(|e| FileError::io("read", session.path_of(name::ALIASES), &e))?;
+    let lines = bytes.chunks_exact(LINE as usize).zip(u64::from(last.0)..);
     Ok(lines.filter_map(|(line, index)| Some((alias_at(index)?, parse(line)?))).collect())
 }
 
-fn read_whole(mut file: &File) -> std::io::Result<Vec<u8>> {
+fn read_from(mut file: &File, offset: u64) -> std::io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
