@@ -171,7 +171,7 @@ impl Channel {
         fds: Vec<OwnedFd>,
     ) -> Result<(), ChannelError> {
         let payload = serde_json::to_vec(message).map_err(ChannelError::Message)?;
-        self.queue(0, &payload, fds, || FrameName::of_message::<T>(&payload))?;
+        self.queue(0, &payload, fds, || FrameName::of_message(message, &payload))?;
         self.flush().map(|_| ())
     }
 

@@ -14,7 +14,7 @@ pub(super) struct FrameName {
 #[cfg(not(feature = "crash-points"))]
 impl FrameName {
     #[inline(always)]
-    pub(super) fn of_message<T: ?Sized>(_payload: &[u8]) -> FrameName {
+    pub(super) fn of_message<T: ?Sized>(_message: &T, _payload: &[u8]) -> FrameName {
         FrameName {}
     }
 
@@ -27,7 +27,7 @@ impl FrameName {
 #[cfg(feature = "crash-points")]
 impl FrameName {
     /// `FromSupervisor.accepted`: the tag is the first value of the text.
-    pub(super) fn of_message<T: ?Sized>(payload: &[u8]) -> FrameName {
+    pub(super) fn of_message<T: ?Sized>(_message: &T, payload: &[u8]) -> FrameName {
         let tag = payload.split(|&byte| byte == b'"').nth(3).unwrap_or_default();
         let kind = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();
         FrameName { text: format!("{kind}.{}", String::from_utf8_lossy(tag)) }
