@@ -14,6 +14,8 @@ const NOT_WALKED: &[(&str, &str)] = &[
         "file home",
         "an empty directory for commands whose environment is clean; one that is there already serves as well",
     ),
+    ("message ToKeeper.fate", "asked only where the keeper has not finished the record yet; walked where it is"),
+    ("message FromKeeper.fate", "as above"),
     ("message ToKeeper.seal", "only a program that uses the library replaces an owner"),
     ("message FromKeeper.sealed", "as above"),
     ("message ToKeeper.task", "only a program that uses the library has tasks"),
