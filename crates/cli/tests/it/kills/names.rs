@@ -14,6 +14,10 @@ const NOT_WALKED: &[(&str, &str)] = &[
         "file home",
         "an empty directory for commands whose environment is clean; one that is there already serves as well",
     ),
+    (
+        "verb signal",
+        "only of one whom the kill of the group and of the leaf has not reached yet; walked where there is one",
+    ),
     ("message ToKeeper.fate", "asked only where the keeper has not finished the record yet; walked where it is"),
     ("message FromKeeper.fate", "as above"),
     ("message ToKeeper.seal", "only a program that uses the library replaces an owner"),
