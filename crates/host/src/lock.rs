@@ -27,24 +27,8 @@ impl Lock {
     /// Someone who merely looks ([`is_held`]) never makes this fail: lookers share, so when the
     /// exclusive attempt fails but a shared one succeeds, only lookers were there, and they are gone
     /// within a system call.
-    pub fn try_acquire(dir: &Dir, name: &str) -> Result<Option<Lock>> {
-        loop {
-            let lock = Lock::open(dir, name)?;
-            let taken = loop {
-                if lock.attempt(FlockOperation::NonBlockingLockExclusive)? {
-                    break true;
-                }
-                if !lock.attempt(FlockOperation::NonBlockingLockShared)? {
-                    break false;
-                }
-            };
-            if !taken {
-                return Ok(None);
-            }
-            if lock.is_named()? {
-                return Ok(Some(lock));
-            }
-        }
+    pub fn try_acquire(dir: &Dir, name: &'static str) -> Result<Option<Lock>> {
+        Wanted::new(dir, name).try_take()
     }
 
     /// Waits for the lock; the file is made if it is not there.
@@ -84,6 +68,49 @@ impl Lock {
         let name = self.file_name();
         effect::write_at(&name, &self.file, bytes, 0).map_err(failed)?;
         effect::set_len(&name, &self.file, bytes.len() as u64).map_err(failed)
+    }
+}
+
+/// A lock that is tried again and again by whoever is told when something changes in its directory.
+///
+/// Its file is opened once: an open file that is closed again is a change in the directory, so that one who opens it for
+/// each try wakes all others who wait, and himself, without an end.
+#[derive(Debug)]
+pub struct Wanted {
+    dir: Dir,
+    name: &'static str,
+    open: Option<Lock>,
+}
+
+impl Wanted {
+    /// Nothing is opened yet.
+    pub fn new(dir: &Dir, name: &'static str) -> Wanted {
+        Wanted { dir: dir.clone(), name, open: None }
+    }
+
+    /// Takes the lock if nobody holds it, as [`Lock::try_acquire`] does.
+    pub fn try_take(&mut self) -> Result<Option<Lock>> {
+        loop {
+            let lock = match self.open.take() {
+                Some(lock) if lock.is_named()? => lock,
+                Some(_) | None => Lock::open(&self.dir, self.name)?,
+            };
+            let taken = loop {
+                if lock.attempt(FlockOperation::NonBlockingLockExclusive)? {
+                    break true;
+                }
+                if !lock.attempt(FlockOperation::NonBlockingLockShared)? {
+                    break false;
+                }
+            };
+            if !taken {
+                self.open = Some(lock);
+                return Ok(None);
+            }
+            if lock.is_named()? {
+                return Ok(Some(lock));
+            }
+        }
     }
 }
 

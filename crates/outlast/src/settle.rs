@@ -126,7 +126,8 @@ pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) 
 /// holds the lock there finishes records, and is waited for.
 async fn owner_lock(session: &Session) -> Result<Option<Lock>> {
     let dir = session.dir()?;
-    if let Some(lock) = dir.try_owner_lock()? {
+    let mut wanted = dir.want_owner_lock();
+    if let Some(lock) = wanted.try_take()? {
         return Ok(Some(lock));
     }
     if session.record().is_none_or(|record| record.ownership != Ownership::OneShot) {
@@ -135,7 +136,7 @@ async fn owner_lock(session: &Session) -> Result<Option<Lock>> {
     let freed = async {
         let mut watch = Watch::on(dir.dir())?;
         loop {
-            if let Some(lock) = dir.try_owner_lock()? {
+            if let Some(lock) = wanted.try_take()? {
                 return Ok(Some(lock));
             }
             watch.changed().await?;

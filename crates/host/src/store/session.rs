@@ -13,7 +13,7 @@ use super::{Loaded, load, name, put_once};
 use crate::dir::{Dir, FileError, Result, if_there};
 use crate::door::{self, DoorError, Listener};
 use crate::frame::Channel;
-use crate::lock::{self, Lock};
+use crate::lock::{self, Lock, Wanted};
 
 /// The directory of a session.
 #[derive(Debug, Clone)]
@@ -192,6 +192,11 @@ impl SessionDir {
         NewCommand::create(&self.work, id, self.durability)
     }
 
+    /// The keeper's lock, to be tried again and again.
+    pub fn want_keeper_lock(&self) -> Wanted {
+        Wanted::new(&self.dir, name::KEEPER_LOCK)
+    }
+
     /// Takes the keeper's lock if it is free.
     pub fn try_keeper_lock(&self) -> Result<Option<Lock>> {
         Lock::try_acquire(&self.dir, name::KEEPER_LOCK)
@@ -205,6 +210,11 @@ impl SessionDir {
     /// True if a keeper lives.
     pub fn has_keeper(&self) -> Result<bool> {
         lock::is_held(&self.dir, name::KEEPER_LOCK)
+    }
+
+    /// The lock of the session's owner, to be tried again and again.
+    pub fn want_owner_lock(&self) -> Wanted {
+        Wanted::new(&self.dir, name::OWNER_LOCK)
     }
 
     /// Takes the owner's lock if it is free.

@@ -175,10 +175,10 @@ fn take_session(path: &Path) -> Result<Option<(SessionDir, SessionRecord, Lock)>
 /// The keeper's lock; none where another keeper answers its door. One that is about to end has taken
 /// its door away but may hold the lock a moment longer: its close of the lock's file is waited for.
 fn take_lock(dir: &SessionDir) -> Result<Option<Lock>, String> {
-    let mut watch = None;
+    let (mut watch, mut wanted) = (None, dir.want_keeper_lock());
     let until = clock::monotonic() + HANDOVER;
     loop {
-        if let Some(lock) = dir.try_keeper_lock().map_err(|error| error.to_string())? {
+        if let Some(lock) = wanted.try_take().map_err(|error| error.to_string())? {
             return Ok(Some(lock));
         }
         if dir.connect().is_ok() || clock::monotonic() >= until {

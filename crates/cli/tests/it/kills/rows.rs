@@ -131,6 +131,26 @@ fn keeper_and_supervisor_killed_is_lost_and_the_rest_is_ended() {
     assert!(case.world.acked("human").is_empty());
 }
 
+/// One look finishes several records at a time, each of which takes a moment: they wait for one another, not for ever.
+///
+/// Covers: L17
+#[test]
+fn several_commands_of_killed_watchers_are_finished_by_one_look() {
+    let case = Case::of("setsid sleep 301 & setsid sleep 301 & exec sleep 300");
+    let ids: Vec<String> = (0..5).map(|_| case.world.bg(&["-c", "setsid sleep 301 & exec sleep 300"])).collect();
+    case.kill_keeper();
+    for id in ids.iter().chain([&case.id]) {
+        let status = case.world.record(id, "status.json");
+        assert!(kill_marked(&case.world, &status, "/supervisor"), "its supervisor was there");
+    }
+    let listed = case.world.list();
+    assert_eq!(listed.len(), 6);
+    for id in ids.iter().chain([&case.id]) {
+        case.world.status(id).ends("lost", None);
+        case.world.nothing_left_of(id);
+    }
+}
+
 /// Covers: K9, L17
 #[test]
 fn survivors_of_killed_watchers_are_ended_by_the_end_of_the_session() {
