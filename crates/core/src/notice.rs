@@ -7,7 +7,7 @@ pub use running::{Matches, Silence, heads_up, heads_ups, quiet};
 
 use crate::ending::{End, EndObject};
 use crate::id::{CommandId, ReportId, SessionId};
-use crate::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
+use crate::names::{PROCESS_CHARACTERS, display_line, quoted, shorten, shown_label};
 use crate::push::Push;
 use crate::units::{format_duration, format_elapsed, format_size, format_time};
 
@@ -44,7 +44,7 @@ pub fn demotion(id: CommandId, prospects: Prospects) -> String {
 /// What a background start says.
 #[must_use]
 pub fn started(id: CommandId, label: Option<&str>, prospects: Prospects) -> String {
-    let label = label.map(|label| format!(" (label {})", quoted(label))).unwrap_or_default();
+    let label = label.map(|label| format!(" (label {})", quoted(&shown_label(label)))).unwrap_or_default();
     format!("Started in the background: command {id}{label}. Its output is kept. {}", outlook(prospects))
 }
 
@@ -169,7 +169,7 @@ fn batch(fact: &str, ended: &[EndLines<'_>]) -> String {
 }
 
 fn end_lines(ended: &EndLines<'_>) -> String {
-    let label = ended.label.map(|label| format!(" label {}", quoted(label))).unwrap_or_default();
+    let label = ended.label.map(|label| format!(" label {}", quoted(&shown_label(label)))).unwrap_or_default();
     let mut text = format!("command: {}{label}\n", ended.id);
     push_line(&mut text, "end", ended.end);
     push_result(&mut text, ended);
@@ -255,7 +255,7 @@ pub struct RunningLine<'a> {
 pub fn still_running(running: &[RunningLine<'_>], more: usize) -> String {
     let mut text = format!("{EVENT} background commands of this session still run.\n");
     for one in running {
-        let label = one.label.map(|label| format!(" label {}", quoted(label))).unwrap_or_default();
+        let label = one.label.map(|label| format!(" label {}", quoted(&shown_label(label)))).unwrap_or_default();
         text.push_str(&format!("- {}{label}, for {}\n", one.id, format_elapsed(one.elapsed)));
     }
     if more > 0 {
@@ -393,7 +393,7 @@ pub fn wait_text(waited: &[Waited<'_>]) -> String {
     }
     let mut all = String::new();
     for one in waited {
-        let label = one.label.map(|label| format!(" ({})", display_line(label))).unwrap_or_default();
+        let label = one.label.map(|label| format!(" ({})", shown_label(label))).unwrap_or_default();
         all.push_str(&format!("[{}{label}] {}\n{}", one.id, one.phase, one.text));
         if !all.ends_with('\n') {
             all.push('\n');

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_core::id::{CommandId, SessionId};
-use outlast_core::names::{NameField, check_name};
+use outlast_core::names::{NameField, check_label, check_name};
 use outlast_core::origin::{Origin, Provenance};
 use outlast_core::policy::TraceRule;
 use outlast_core::request::{
@@ -67,7 +67,7 @@ pub struct RunRequest {
     pub track_changes: Option<PathBuf>,
     /// The time between TERM and KILL.
     pub stop_grace: Duration,
-    /// A line for people.
+    /// A line for people, of at most 200 characters.
     pub label: Option<String>,
     /// The consumer that starts it.
     pub consumer: String,
@@ -217,6 +217,8 @@ impl RunRequest {
             }
         }
         compiled(&self.notify)?;
+        let label = self.label.as_deref().map_or(Ok(()), check_label);
+        label.map_err(|error| Error::Usage(error.to_string()))?;
         check_name(NameField::Consumer, &self.consumer).map_err(|error| Error::Usage(error.to_string()))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast::{Demotion, Finished, Outcome, RunEvent, RunRequest, Running, Snapshot, Via};
 use outlast_core::ending::End;
-use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
+use outlast_core::names::{PROCESS_CHARACTERS, check_label, display_line, shorten};
 use outlast_core::notice::{self, Prospects};
 use outlast_core::policy::decisive;
 use outlast_core::request::{Delivery, Lifetime, Limits, LogCap, Stdin, parse_lifetime};
@@ -29,8 +29,6 @@ use crate::words::{self, Reader};
 /// How long a start that was given up is given to be accepted, before it counts as not started.
 const ACCEPT_BOUND: Duration = Duration::from_millis(250);
 
-/// The longest label, in characters.
-const LABEL: usize = 200;
 
 /// Said where no second process was started.
 const JOINED: &str = "The same command was running already: this is that one (`unique` starts another).\n";
@@ -142,8 +140,8 @@ fn request(
     if arguments.command.trim().is_empty() {
         return Err(usage("argument `command` is empty: give a shell line".to_owned()));
     }
-    if arguments.label.as_ref().is_some_and(|label| label.chars().count() > LABEL) {
-        return Err(usage(format!("argument `label` is longer than {LABEL} characters: a few words name a command")));
+    if let Some(error) = arguments.label.as_deref().and_then(|label| check_label(label).err()) {
+        return Err(usage(format!("argument `label` {}", error.reason)));
     }
     let cwd = match arguments.cwd.as_deref() {
         Some("") => return Err(usage("argument `cwd` is empty".to_owned())),

@@ -31,6 +31,17 @@ fn usage_errors_end_with_2_and_a_reason() {
     assert!(world.list().is_empty());
 }
 
+/// Covers: R9
+#[test]
+fn r9_a_label_that_no_notice_could_hold_is_refused() {
+    let world = world();
+    let refused = world.outlast(&["run", "-b", "--label", &"L".repeat(201), "--", "true"]).exits(2);
+    assert!(refused.err().contains("200 characters") && refused.err().len() < 300, "{refused:?}");
+    assert!(world.list().is_empty());
+    let id = world.bg(&["--label", &"L".repeat(200), "--", "true"]);
+    assert_eq!(world.wait(&id).str("/label").len(), 200);
+}
+
 /// Covers: U5
 #[test]
 fn u5_kinds_of_outcome_are_told_apart() {
