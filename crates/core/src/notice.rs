@@ -28,6 +28,8 @@ pub struct Prospects {
     pub push: Push,
     /// The command has lifetime `detached`.
     pub detached: bool,
+    /// Its records are whole so far.
+    pub kept: bool,
 }
 
 /// What a demotion says. It depends on nothing but the id and what is promised, and has the same length
@@ -35,8 +37,7 @@ pub struct Prospects {
 #[must_use]
 pub fn demotion(id: CommandId, prospects: Prospects) -> String {
     format!(
-        "Command {id} still runs, now in the background. This is not an error: its grace is over. Its \
-         output is kept. {}",
+        "Command {id} still runs, now in the background. This is not an error: its grace is over. {}",
         outlook(prospects)
     )
 }
@@ -45,10 +46,11 @@ pub fn demotion(id: CommandId, prospects: Prospects) -> String {
 #[must_use]
 pub fn started(id: CommandId, label: Option<&str>, prospects: Prospects) -> String {
     let label = label.map(|label| format!(" (label {})", quoted(&shown_label(label)))).unwrap_or_default();
-    format!("Started in the background: command {id}{label}. Its output is kept. {}", outlook(prospects))
+    format!("Started in the background: command {id}{label}. {}", outlook(prospects))
 }
 
 fn outlook(prospects: Prospects) -> String {
+    let kept = if prospects.kept { "Its output is kept." } else { "Not all of its output can be kept." };
     let tools = if prospects.tools {
         "The tool `read` shows it, the tool `stop` ends the command."
     } else {
@@ -61,7 +63,7 @@ fn outlook(prospects: Prospects) -> String {
     };
     let session_end =
         if prospects.detached { "It goes on when the session ends." } else { "It is stopped when the session ends." };
-    format!("{tools} {told} {session_end}")
+    format!("{kept} {tools} {told} {session_end}")
 }
 
 /// A process that outlived the leader of its command.

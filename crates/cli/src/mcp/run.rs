@@ -29,7 +29,6 @@ use crate::words::{self, Reader};
 /// How long a start that was given up is given to be accepted, before it counts as not started.
 const ACCEPT_BOUND: Duration = Duration::from_millis(250);
 
-
 /// Said where no second process was started.
 const JOINED: &str = "The same command was running already: this is that one (`unique` starts another).\n";
 
@@ -297,13 +296,23 @@ async fn demoted(call: &Call, demotion: &Demotion, quiet: Option<Duration>) -> R
 
 /// The reply of a demotion whose records cannot be looked at: the command runs, and its id is what counts.
 fn unseen(demotion: &Demotion, error: &outlast::Error) -> Reply {
-    let prospects = Prospects { tools: true, push: REACH.push(Delivery::default()), detached: false };
+    let prospects = Prospects {
+        tools: true,
+        push: REACH.push(Delivery::default()),
+        detached: false,
+        kept: demotion.errors.is_empty(),
+    };
     let text = notice::demotion(*demotion.command.id(), prospects);
     Reply::text(format!("{text}\nIts records cannot be looked at now: {}\n", display_line(&error.to_string())))
 }
 
 fn demotion_text(demotion: &Demotion, snapshot: &Snapshot) -> String {
-    let prospects = Prospects { tools: true, push: REACH.push(snapshot.delivery), detached: snapshot.detached };
+    let prospects = Prospects {
+        tools: true,
+        push: REACH.push(snapshot.delivery),
+        detached: snapshot.detached,
+        kept: demotion.errors.is_empty(),
+    };
     match demotion.by {
         DemotedBy::Background => notice::started(snapshot.id, snapshot.label.as_deref(), prospects),
         DemotedBy::Grace | DemotedBy::Asked | DemotedBy::CallerGone => notice::demotion(snapshot.id, prospects),
