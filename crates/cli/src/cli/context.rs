@@ -64,7 +64,8 @@ impl Context {
     /// is one that is nowhere on disk, because a command still runs in the foreground then.
     pub async fn session_or_new(&self, scope: &Scope) -> Result<Session, Failure> {
         match self.named(scope).await?.filter(|_| self.runtime.records().is_ok()) {
-            Some(id) => self.open(&id).await,
+            // What is wrong with its own record is said by the start that fails of it.
+            Some(id) => Ok(self.runtime.open_session(&id).await?),
             None => Ok(self.runtime.session_for(self.config.anchor()).await?),
         }
     }

@@ -29,6 +29,9 @@ pub enum FileCause {
     /// The content is not what was written there.
     #[error("damaged: {0}")]
     Damaged(String),
+    /// A newer outlast wrote it, in a form that this one does not know; the schema that it has.
+    #[error("a newer outlast wrote it ({0}); update this one")]
+    Newer(String),
 }
 
 fn hint(errno: Errno) -> &'static str {
@@ -69,7 +72,7 @@ impl FileError {
     pub fn errno(&self) -> Option<Errno> {
         match self.cause {
             FileCause::Os(errno) => Some(errno),
-            FileCause::Refused(_) | FileCause::Damaged(_) => None,
+            FileCause::Refused(_) | FileCause::Damaged(_) | FileCause::Newer(_) => None,
         }
     }
 
@@ -91,6 +94,11 @@ impl FileError {
     /// True if nothing can be written there now: a full or read-only file system, or a file that is not to change.
     pub fn is_unwritable(&self) -> bool {
         matches!(self.errno(), Some(Errno::ROFS | Errno::NOSPC | Errno::DQUOT | Errno::PERM))
+    }
+
+    /// True if a newer outlast wrote it.
+    pub fn is_newer(&self) -> bool {
+        matches!(self.cause, FileCause::Newer(_))
     }
 
     /// True if the file or directory does not exist.
