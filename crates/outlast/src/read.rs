@@ -45,6 +45,7 @@ pub struct Reading {
     only: Option<frame::Stream>,
     lines_left: Option<u64>,
     problem: Option<String>,
+    note: Option<String>,
     /// What was kept of the end of an output whose log failed.
     kept: Option<KeptTail>,
     /// Why what is in neither of both is missing.
@@ -128,11 +129,12 @@ impl Command {
     }
 
     async fn read_in(&self, dir: &CommandDir, options: ReadOptions) -> Result<Reading> {
-        let live = match probe::status(dir).await? {
-            Probe::Live(status, _) => Some(status.output),
-            Probe::Silent { .. } | Probe::Nobody => None,
+        let (live, note) = match probe::status(dir).await? {
+            Probe::Live(status, _) => (Some(status.output), None),
+            Probe::Silent { note } => (None, Some(note)),
+            Probe::Nobody => (None, None),
         };
-        let mut reading = self.open_reading(dir, live, options.stream)?;
+        let mut reading = Reading { note, ..self.open_reading(dir, live, options.stream)? };
         let all = reading.end;
         reading.next = options.offset.min(all);
         reading.end = options.bytes.map_or(all, |count| reading.next.saturating_add(count).min(all));
@@ -292,6 +294,11 @@ impl Reading {
     /// Whatever is wrong with the records, as one line.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
+    }
+
+    /// What a reader should know beside it: that the supervisor of the command does not answer.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// What is on disk.

@@ -117,6 +117,9 @@ async fn read(args: &LogsArgs, command: &Command, reader: &mut Reader, context: 
     if reading.withheld() {
         context.printer.say(words::WITHHELD);
     }
+    if let Some(note) = reading.note() {
+        context.printer.say(note);
+    }
     if let Some(problem) = reading.problem() {
         context.printer.say(&format!("records incomplete: {}", display_line(problem)));
     }

@@ -277,7 +277,8 @@ pub fn waited(snapshot: &Snapshot, waited: Duration, met: bool) -> String {
         _ => notice::records_incomplete(&snapshot.errors),
     };
     let phase = waited_phase(snapshot, waited, met);
-    std::iter::once(phase).chain(incomplete).chain(pruned(snapshot)).collect::<Vec<_>>().join("\n")
+    let note = snapshot.note.as_deref().map(display_line);
+    std::iter::once(phase).chain(incomplete).chain(pruned(snapshot)).chain(note).collect::<Vec<_>>().join("\n")
 }
 
 fn waited_phase(snapshot: &Snapshot, waited: Duration, met: bool) -> String {

@@ -235,6 +235,13 @@ fn stopped_keeper_or_supervisor_is_named_and_nothing_hangs() {
     let world = world();
     let id = bg_shell(&world, &[], "echo $PPID $$ >s; exec sleep 300");
     let (supervisor, _, keeper) = family(&world, "s");
+    proc::signal(supervisor, Signal::STOP);
+    for verb in [&["wait", &id, "--timeout", "1ms"][..], &["logs", &id], &["status", &id], &["send", &id, "--eof"]] {
+        let told = world.call(verb).within(Duration::from_secs(40)).run();
+        let named = format!("(pid {supervisor}) does not answer");
+        assert!((told.text() + &told.err()).contains(&named), "does not name the stopped process: {told:?}");
+    }
+    proc::signal(supervisor, Signal::CONT);
     for (pid, verb) in [(supervisor, &["stop", &id][..]), (keeper, &["run", "-b", "--", "true"])] {
         proc::signal(pid, Signal::STOP);
         let told = world.call(verb).within(Duration::from_secs(40)).run();
