@@ -54,7 +54,7 @@ fn outlook(prospects: Prospects) -> String {
     let tools = if prospects.tools {
         "The tool `read` shows it, the tool `stop` ends the command."
     } else {
-        "`outlast logs` shows it, `outlast stop` ends the command."
+        "`outlast logs ID` shows it, `outlast stop ID` ends the command."
     };
     let told = match prospects.push {
         Push::Wakes => "You will be notified when it ends.",

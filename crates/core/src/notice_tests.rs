@@ -49,7 +49,9 @@ fn b6_demotion_texts() {
         assert_eq!(text.contains("told with the next message"), prospects.push == Push::Waits);
         assert_eq!(text.contains("told when it is next asked for"), prospects.push == Push::Never);
         assert_eq!(text.contains("stopped when the session ends"), !prospects.detached);
-        for fact in ["still runs", "not an error", "grace is over", "output is kept", "` shows it", "stop` ends"] {
+        for fact in
+            ["still runs", "not an error", "grace is over", "output is kept", "` shows it", "` ends the command"]
+        {
             assert!(text.contains(fact), "{fact}: {text}");
         }
         assert!(!text.contains('/') && !text.contains('\n'));

@@ -80,6 +80,7 @@ impl Session {
         match tokio::time::timeout(bound, answer).await {
             Ok(answer) => match answer? {
                 Some(FromKeeper::Closed { report }) => Ok(Some(self.masked(*report))),
+                Some(FromKeeper::Failed { reason }) => Err(Error::Unreachable(reason)),
                 Some(other) => Err(Error::Protocol(format!("the keeper answered End with {other:?}"))),
                 None => self.closed().await,
             },

@@ -56,7 +56,10 @@ impl Context {
         match found.as_slice() {
             [only] => Ok(*only),
             [] => Err(Failure::Unknown(format!("no session whose id begins with {name}"))),
-            many => Err(Failure::Usage(format!("{name} fits {} sessions; give more of the id", many.len()))),
+            many => Err(Failure::Usage(format!(
+                "{name} fits {} sessions; give more of the id (`outlast session list`)",
+                many.len()
+            ))),
         }
     }
 
@@ -100,7 +103,8 @@ impl Context {
         let pid = self.config.anchor();
         let state = self.config.state_dir.display();
         Failure::Unknown(format!(
-            "no session is anchored on process {pid} in {state}; name one with --session (`outlast session list`)"
+            "no session is anchored on process {pid} in {state}; name one with --session (`outlast session list`), or make \
+             one that outlives a shell with `outlast session start --anchor PID`"
         ))
     }
 
@@ -112,7 +116,8 @@ impl Context {
             Selector::Full(id) => self.runtime.find_command(&id).await?,
             Selector::Alias(_) | Selector::Prefix(_) => self.session_if_any(scope).await?.ok_or_else(|| {
                 let pid = self.config.anchor();
-                Failure::Unknown(format!("{name}; no session is anchored on process {pid}, name one with --session"))
+                Failure::Unknown(format!("{name}; no session is anchored on process {pid}: name one with --session (`outlast session list`), or make one \
+                     that outlives a shell with `outlast session start --anchor PID`"))
             })?,
         };
         Ok(session.command(name).await?)

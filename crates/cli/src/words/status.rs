@@ -163,7 +163,13 @@ pub fn ended_inline(finished: &Finished, because: Option<&str>, reader: Reader) 
             .errors
             .first()
             .map_or_else(|| format!("{step}: {errno}"), |error| shorten(error, 2 * PROCESS_CHARACTERS));
-        lines.push(format!("cannot start {program}{place}; the step that failed is {reason}"));
+        lines.push(match (step.as_str(), errno.as_str()) {
+            ("exec", "ENOENT") if !program.contains('/') && !program.is_empty() => {
+                format!("cannot start {program}: it was not found in PATH")
+            }
+            ("cwd", _) => format!("cannot start {program}{place} ({reason}); name another directory with --cwd"),
+            _ => format!("cannot start {program}; the step that failed is {reason}"),
+        });
         return lines;
     }
     if cut_short(Some(&exit.end)) {

@@ -32,6 +32,7 @@ fn me(world: &World) -> PathBuf {
 #[track_caller]
 fn setup(world: &World, words: &[&str]) -> Output {
     fs::create_dir_all(world.file("project")).expect("a folder");
+    fs::create_dir_all(me(world)).expect("a folder");
     let words = [&["setup"], words].concat();
     world.call(&words).env("HOME", me(world)).cwd(world.file("project")).run()
 }

@@ -161,7 +161,7 @@ pub(crate) fn load<T: DeserializeOwned>(dir: &Dir, name: &str, expected: &str) -
         Ok(record) => Ok(Some(Loaded { record, newer })),
         Err(_) if newer => {
             let (action, path) = ("understand", dir.path_of(name));
-            Err(FileError { action, path, cause: FileCause::Newer(head.schema) })
+            Err(FileError { action, path, cause: FileCause::Newer })
         }
         Err(e) => Err(damaged(e.to_string())),
     }
