@@ -82,6 +82,11 @@ mod retain;
 mod destroy;
 mod doctor;
 
+/// Compiles what the README shows.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub use ancestry::{Ancestor, ancestors};
 pub use attend::{WaitEnd, WaitOptions, WaitReport, Waited};
 pub use bind::Bound;
