@@ -273,6 +273,8 @@ fn retention_survives_its_own_death() {
 
     let session = world.new_session(&["--context", "project"]);
     world.outlast(&["session", "end", &session]).ok();
+    let shown = || world.outlast(&["session", "show", &session, "--json"]).ok().json();
+    world.wait_until("its keeper has left", || !shown().bool("/kept"));
     dies("retain.hidden", &["--keep-age", "1ms"]);
     world.outlast(&["session", "show", &session]).exits(3);
     assert!(!removed(&gc(&world, &[])).is_empty());
