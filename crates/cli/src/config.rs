@@ -180,23 +180,23 @@ fn state_dir(
 
 fn bounds(vars: &[(OsString, OsString)]) -> Bounds {
     let mut ignored = Vec::new();
-    let mut read = |key: &str, parse: fn(&str) -> Option<u64>| {
+    let mut read = |key: &str, example: &str, parse: fn(&str) -> Option<u64>| {
         let text = vars.iter().find(|(name, _)| name == key)?.1.to_string_lossy().into_owned();
         let value = parse(&text).filter(|value| *value > 0);
         if value.is_none() {
-            ignored.push(format!("{key}={text:?} is ignored: it must be a value above 0, such as 10s or 64MiB"));
+            ignored.push(format!("{key}={text:?} is ignored: it must be a value above 0, such as {example}"));
         }
         value
     };
     let duration = |text: &str| units::parse_duration(text).ok().and_then(|time| u64::try_from(time.as_millis()).ok());
     let size = |text: &str| units::parse_size(text).ok();
-    let max_log = read("OUTLAST_MAX_LOG", size);
-    let grace = read("OUTLAST_GRACE", duration).map(Duration::from_millis);
-    let limit = read("OUTLAST_LIMIT", duration).map(Duration::from_millis);
-    let max_limit = read("OUTLAST_MAX_LIMIT", duration).map(Duration::from_millis);
-    let sessions = read("OUTLAST_KEEP_SESSIONS", |text| text.parse().ok());
-    let age_ms = read("OUTLAST_KEEP_AGE", duration);
-    let output = read("OUTLAST_KEEP_OUTPUT", size).and_then(NonZeroU64::new);
+    let max_log = read("OUTLAST_MAX_LOG", "64MiB", size);
+    let grace = read("OUTLAST_GRACE", "10s", duration).map(Duration::from_millis);
+    let limit = read("OUTLAST_LIMIT", "10m", duration).map(Duration::from_millis);
+    let max_limit = read("OUTLAST_MAX_LIMIT", "1h", duration).map(Duration::from_millis);
+    let sessions = read("OUTLAST_KEEP_SESSIONS", "100", |text| text.parse().ok());
+    let age_ms = read("OUTLAST_KEEP_AGE", "30d", duration);
+    let output = read("OUTLAST_KEEP_OUTPUT", "2GiB", size).and_then(NonZeroU64::new);
     let keep = Limits {
         // What makes no sense was left out above, so that all that is refused here is that there is none.
         sessions: SessionBounds::new(sessions, age_ms).ok(),

@@ -114,10 +114,7 @@ impl Failure {
     /// What a person is told; nothing where nobody is left to be told.
     pub fn message(&self) -> Option<String> {
         match self {
-            Failure::Usage(text) => {
-                Some(format!("{text}; `outlast --help` and `outlast VERB --help` show what there is"))
-            }
-            Failure::Refused(text) => Some(text.clone()),
+            Failure::Usage(text) | Failure::Refused(text) => Some(text.clone()),
             Failure::Unknown(text) => Some(format!("unknown: {text}")),
             Failure::System(_, error) if error.kind() == io::ErrorKind::BrokenPipe => None,
             Failure::System(what, error) => Some(format!("{what}: {error}")),

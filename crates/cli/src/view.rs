@@ -4,7 +4,7 @@ mod command;
 mod session;
 
 use outlast::{HeadsUp, Retained, Totals};
-use outlast_core::record::Gap;
+use outlast_core::record::{Gap, Unwritten};
 use serde::Serialize;
 use std::path::Path;
 
@@ -133,6 +133,8 @@ pub struct OutputPart {
     pub truncated: bool,
     /// What the log's cap dropped.
     pub gap: Option<Gap>,
+    /// What could not be written to the log.
+    pub unwritten: Option<Unwritten>,
     /// Whether a policy holds the text back.
     pub withheld: bool,
     /// The absolute path of the log.

@@ -6,7 +6,9 @@ mod news;
 mod table;
 
 pub use news::{completions, end_report, heads_ups, inbox, resumed, still_running};
-pub use status::{WITHHELD, ended_inline, joined, moved, status, status_head, stopped, survivors, waited};
+pub use status::{
+    WITHHELD, ended_inline, joined, missing_here, moved, status, status_head, stopped, survivors, waited,
+};
 pub use table::{commands, sessions, trace};
 
 pub use outlast_core::notice::end_words;

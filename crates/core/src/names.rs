@@ -11,6 +11,8 @@ pub enum NameField {
     Session,
     /// The key of a context.
     Context,
+    /// The label of a command.
+    Label,
 }
 
 impl NameField {
@@ -22,6 +24,7 @@ impl NameField {
             NameField::Consumer => "consumer",
             NameField::Session => "session",
             NameField::Context => "context",
+            NameField::Label => "label",
         }
     }
 }
@@ -38,6 +41,9 @@ pub struct NameError {
 
 /// Longest name that is accepted, in bytes (the longest file name of Linux file systems, `NAME_MAX`).
 pub const NAME_BYTES: usize = 255;
+
+/// Longest label that is accepted, in characters: it stands whole in every notice of its command.
+pub const LABEL_CHARACTERS: usize = 200;
 
 /// Characters of a label, or of the command line in its place, that a list shows.
 pub const LIST_CHARACTERS: usize = 48;
@@ -74,6 +80,21 @@ pub fn check_context(key: &str) -> Result<Option<&str>, NameError> {
         return Err(NameError { field: NameField::Context, reason });
     }
     Ok(if key.is_empty() { None } else { Some(key) })
+}
+
+/// Checks a label. It is free text, and only its length is bounded.
+pub fn check_label(label: &str) -> Result<(), NameError> {
+    if label.chars().nth(LABEL_CHARACTERS).is_some() {
+        let reason = "must not be longer than 200 characters: a few words name a command";
+        return Err(NameError { field: NameField::Label, reason });
+    }
+    Ok(())
+}
+
+/// A label as a notice shows it, on one line. Records of earlier versions can hold a longer one than is accepted.
+#[must_use]
+pub fn shown_label(label: &str) -> String {
+    shorten(label, LABEL_CHARACTERS)
 }
 
 /// Free text (a label, a command line, a path) as it is shown on one line: line breaks and tabs become
@@ -193,6 +214,19 @@ mod tests {
         ] {
             assert_eq!(display_line(label), shown, "{label:?}");
         }
+    }
+
+    /// Covers: R9
+    #[test]
+    fn r9_a_label_is_bounded_where_it_is_taken_and_where_it_is_shown() {
+        let longest = "名".repeat(200);
+        assert_eq!((check_label(&longest), shown_label(&longest)), (Ok(()), longest.clone()));
+        let too_long = check_label(&(longest.clone() + "x")).expect_err("201 characters");
+        assert_eq!(
+            too_long.to_string(),
+            "the label must not be longer than 200 characters: a few words name a command"
+        );
+        assert_eq!(shown_label(&"x".repeat(100_000)).chars().count(), 200);
     }
 
     #[test]

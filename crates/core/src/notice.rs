@@ -7,7 +7,7 @@ pub use running::{Matches, Silence, heads_up, heads_ups, quiet};
 
 use crate::ending::{End, EndObject};
 use crate::id::{CommandId, ReportId, SessionId};
-use crate::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
+use crate::names::{PROCESS_CHARACTERS, display_line, quoted, shorten, shown_label};
 use crate::push::Push;
 use crate::units::{format_duration, format_elapsed, format_size, format_time};
 
@@ -28,6 +28,8 @@ pub struct Prospects {
     pub push: Push,
     /// The command has lifetime `detached`.
     pub detached: bool,
+    /// Its records are whole so far.
+    pub kept: bool,
 }
 
 /// What a demotion says. It depends on nothing but the id and what is promised, and has the same length
@@ -35,8 +37,7 @@ pub struct Prospects {
 #[must_use]
 pub fn demotion(id: CommandId, prospects: Prospects) -> String {
     format!(
-        "Command {id} still runs, now in the background. This is not an error: its grace is over. Its \
-         output is kept. {}",
+        "Command {id} still runs, now in the background. This is not an error: its grace is over. {}",
         outlook(prospects)
     )
 }
@@ -44,15 +45,16 @@ pub fn demotion(id: CommandId, prospects: Prospects) -> String {
 /// What a background start says.
 #[must_use]
 pub fn started(id: CommandId, label: Option<&str>, prospects: Prospects) -> String {
-    let label = label.map(|label| format!(" (label {})", quoted(label))).unwrap_or_default();
-    format!("Started in the background: command {id}{label}. Its output is kept. {}", outlook(prospects))
+    let label = label.map(|label| format!(" (label {})", quoted(&shown_label(label)))).unwrap_or_default();
+    format!("Started in the background: command {id}{label}. {}", outlook(prospects))
 }
 
 fn outlook(prospects: Prospects) -> String {
+    let kept = if prospects.kept { "Its output is kept." } else { "Not all of its output can be kept." };
     let tools = if prospects.tools {
         "The tool `read` shows it, the tool `stop` ends the command."
     } else {
-        "`outlast logs` shows it, `outlast stop` ends the command."
+        "`outlast logs ID` shows it, `outlast stop ID` ends the command."
     };
     let told = match prospects.push {
         Push::Wakes => "You will be notified when it ends.",
@@ -61,7 +63,7 @@ fn outlook(prospects: Prospects) -> String {
     };
     let session_end =
         if prospects.detached { "It goes on when the session ends." } else { "It is stopped when the session ends." };
-    format!("{tools} {told} {session_end}")
+    format!("{kept} {tools} {told} {session_end}")
 }
 
 /// A process that outlived the leader of its command.
@@ -169,7 +171,7 @@ fn batch(fact: &str, ended: &[EndLines<'_>]) -> String {
 }
 
 fn end_lines(ended: &EndLines<'_>) -> String {
-    let label = ended.label.map(|label| format!(" label {}", quoted(label))).unwrap_or_default();
+    let label = ended.label.map(|label| format!(" label {}", quoted(&shown_label(label)))).unwrap_or_default();
     let mut text = format!("command: {}{label}\n", ended.id);
     push_line(&mut text, "end", ended.end);
     push_result(&mut text, ended);
@@ -255,7 +257,7 @@ pub struct RunningLine<'a> {
 pub fn still_running(running: &[RunningLine<'_>], more: usize) -> String {
     let mut text = format!("{EVENT} background commands of this session still run.\n");
     for one in running {
-        let label = one.label.map(|label| format!(" label {}", quoted(label))).unwrap_or_default();
+        let label = one.label.map(|label| format!(" label {}", quoted(&shown_label(label)))).unwrap_or_default();
         text.push_str(&format!("- {}{label}, for {}\n", one.id, format_elapsed(one.elapsed)));
     }
     if more > 0 {
@@ -393,7 +395,7 @@ pub fn wait_text(waited: &[Waited<'_>]) -> String {
     }
     let mut all = String::new();
     for one in waited {
-        let label = one.label.map(|label| format!(" ({})", display_line(label))).unwrap_or_default();
+        let label = one.label.map(|label| format!(" ({})", shown_label(label))).unwrap_or_default();
         all.push_str(&format!("[{}{label}] {}\n{}", one.id, one.phase, one.text));
         if !all.ends_with('\n') {
             all.push('\n');

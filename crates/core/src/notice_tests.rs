@@ -28,7 +28,8 @@ fn ended<'a>() -> EndLines<'a> {
 fn all_prospects() -> impl Iterator<Item = Prospects> {
     let pushes = [Push::Wakes, Push::Waits, Push::Never];
     let tools_and_lifetime = (0..4).map(|n| (n & 1 != 0, n & 2 != 0));
-    tools_and_lifetime.flat_map(move |(tools, detached)| pushes.map(|push| Prospects { tools, push, detached }))
+    tools_and_lifetime
+        .flat_map(move |(tools, detached)| pushes.map(|push| Prospects { tools, push, detached, kept: true }))
 }
 
 /// Covers: B6, B7, B9, G5, T8
@@ -48,7 +49,9 @@ fn b6_demotion_texts() {
         assert_eq!(text.contains("told with the next message"), prospects.push == Push::Waits);
         assert_eq!(text.contains("told when it is next asked for"), prospects.push == Push::Never);
         assert_eq!(text.contains("stopped when the session ends"), !prospects.detached);
-        for fact in ["still runs", "not an error", "grace is over", "output is kept", "` shows it", "stop` ends"] {
+        for fact in
+            ["still runs", "not an error", "grace is over", "output is kept", "` shows it", "` ends the command"]
+        {
             assert!(text.contains(fact), "{fact}: {text}");
         }
         assert!(!text.contains('/') && !text.contains('\n'));
@@ -56,7 +59,7 @@ fn b6_demotion_texts() {
     }
     assert_eq!(texts.len(), 12);
     assert_eq!(
-        demotion(id(1), Prospects { tools: true, push: Push::Wakes, detached: false }),
+        demotion(id(1), Prospects { tools: true, push: Push::Wakes, detached: false, kept: true }),
         format!(
             "Command {} still runs, now in the background. This is not an error: its grace is over. Its \
              output is kept. The tool `read` shows it, the tool `stop` ends the command. You will be notified \
@@ -66,10 +69,19 @@ fn b6_demotion_texts() {
     );
 }
 
+/// Covers: B6, C4
+#[test]
+fn c4_a_demotion_whose_records_failed_does_not_say_that_output_is_kept() {
+    let prospects = Prospects { tools: false, push: Push::Never, detached: false, kept: false };
+    for text in [demotion(id(1), prospects), started(id(1), None, prospects)] {
+        assert!(text.contains("Not all of its output can be kept.") && !text.contains("output is kept"), "{text}");
+    }
+}
+
 /// Covers: A2
 #[test]
 fn a2_start_texts() {
-    let prospects = Prospects { tools: true, push: Push::Never, detached: false };
+    let prospects = Prospects { tools: true, push: Push::Never, detached: false, kept: true };
     let tail = "Its output is kept. The tool `read` shows it, the tool `stop` ends the command. Its end is \
                 told when it is next asked for. It is stopped when the session ends.";
     assert_eq!(started(id(1), None, prospects), format!("Started in the background: command {}. {tail}", id(1)));
@@ -183,7 +195,7 @@ fn g10_a_note_is_one_line() {
 /// Covers: G3, L9
 #[test]
 fn g3_opening_lines_are_all_different() {
-    let prospects = Prospects { tools: true, push: Push::Wakes, detached: false };
+    let prospects = Prospects { tools: true, push: Push::Wakes, detached: false, kept: true };
     let report = ReportId::from_parts(1, 1, 1);
     let session = SessionId::from_parts(1, 1, 1);
     let running = DiscardedState::Running(Duration::from_secs(1));

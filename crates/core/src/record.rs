@@ -199,6 +199,16 @@ pub struct Gap {
     pub on_disk: u64,
 }
 
+/// What could not be written to a log, in offsets of the output: from where the log failed to where the bytes begin that
+/// were kept of the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unwritten {
+    /// Offset of the first byte that is nowhere.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
 /// The state of the captured output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputState {

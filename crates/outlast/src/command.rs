@@ -11,7 +11,7 @@ use outlast_host::store::understood;
 
 use crate::error::{Error, Result};
 use crate::keeper::ANSWER_BOUND;
-use crate::output::Stored;
+use crate::output::{Stored, unwritten};
 use crate::probe::{self, Probe};
 use crate::session::Session;
 use crate::settle::{self, Report, Settled, Standing};
@@ -154,6 +154,7 @@ impl Command {
     async fn ask(&self, dir: &CommandDir, snapshot: &mut Snapshot, with_text: bool) -> Result<bool> {
         match probe::status(dir).await? {
             Probe::Live(status, tail) => {
+                snapshot.output.unwritten = unwritten(dir, &status.output, tail.len() as u64)?;
                 snapshot.refresh(*status);
                 if with_text {
                     let from = snapshot.output.bytes.saturating_sub(tail.len() as u64);

@@ -172,7 +172,7 @@ fn is_open(pid: Option<u32>, port: u16) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Stream;
+    use crate::output::{Missing, Stream};
 
     fn bytes(text: &str) -> Piece {
         Piece::Bytes { offset: 0, stream: Stream::Merged, at_ms: None, bytes: text.as_bytes().to_vec() }
@@ -188,6 +188,6 @@ mod tests {
         assert!(check(&[bytes("a\nrea"), bytes("dy\n")]));
         assert!(check(&[bytes("x\nprompt> ")]));
         assert!(!check(&[bytes("not ready\nalready\n")]));
-        assert!(!check(&[bytes("prom"), Piece::Gap { offset: 4, bytes: 9 }, bytes("pt> ")]));
+        assert!(!check(&[bytes("prom"), Piece::Gap { why: Missing::Capped, offset: 4, bytes: 9 }, bytes("pt> ")]));
     }
 }

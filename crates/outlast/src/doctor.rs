@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::cgroup::{self, Leaf};
-use outlast_host::store::moving;
+use outlast_host::store::{ledger, moving};
 use outlast_host::sys::pidfd;
 use rustix::io::Errno;
 
@@ -165,6 +165,9 @@ async fn look_at(session: &Session, findings: &mut Vec<Finding>) -> Result<()> {
             }
             Err(error) => return Err(error),
         }
+    }
+    if let Err(error) = ledger::read(dir.dir()) {
+        findings.push(finding(&name, false, error.to_string()));
     }
     for id in moving::waiting(dir)? {
         let detail = format!("its records were not moved to where {name} is bound; `outlast session bind` says why");

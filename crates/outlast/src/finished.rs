@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use outlast_core::receipt::Change;
-use outlast_core::record::{ExitRecord, Gap};
+use outlast_core::record::{ExitRecord, Gap, Unwritten};
 use outlast_core::request::Streams;
 
 use crate::error::Result;
 use crate::hide::{Mask, mask_exit, paths};
-use crate::output::{Excerpt, Stored, Stream};
+use crate::output::{Excerpt, Stored, Stream, unwritten_in};
 
 /// A command that ended in the foreground.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub struct Finished {
     pub truncated: bool,
     /// What the log's cap dropped.
     pub gap: Option<Gap>,
+    /// What could not be written to the log.
+    pub unwritten: Option<Unwritten>,
     /// The log, where there are records.
     pub log: Option<PathBuf>,
     /// Whether its caller joined it when it was there already.
@@ -49,6 +51,7 @@ impl Finished {
             shown_from: 0,
             truncated: false,
             gap: exit.output.gap,
+            unwritten: None,
             log: None,
             joined: false,
             changes: Vec::new(),
@@ -113,6 +116,8 @@ impl Finished {
             }
         }
         self.excerpts = excerpts.into_iter().map(|(excerpt, _)| excerpt).collect();
+        let kept = self.exit.kept_tail().map_or(0, |tail| tail.len() as u64);
+        self.unwritten = unwritten_in(&stored.log, &self.exit.output, kept)?;
         self.take_kept();
         Ok(())
     }

@@ -63,6 +63,7 @@ impl Command {
             }
         };
         reading.next = from.min(reading.end);
+        reading.waits = link.is_some();
         let closed = link.is_none();
         Ok(Follower {
             command: self.clone(),
@@ -193,6 +194,7 @@ impl Follower {
     fn reread(&mut self) -> Result<()> {
         let fresh = self.command.open_reading(&self.dir, None, None)?;
         self.reading.take_over(fresh);
+        self.reading.waits = !self.closed;
         Ok(())
     }
 }

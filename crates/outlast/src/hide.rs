@@ -75,7 +75,10 @@ impl Stored {
     pub(crate) fn before(&self, offset: u64) -> Result<Vec<u8>> {
         let gap_end = self.log.gap().map_or(0, |gap| gap.offset + gap.bytes);
         let first = if gap_end <= offset { gap_end } else { 0 };
-        self.range(first.max(offset.saturating_sub(CONTEXT as u64)), offset)
+        let first = first.max(offset.saturating_sub(CONTEXT as u64));
+        let before = self.range(first, offset)?;
+        // What ends earlier, because the log failed there, is no neighbour.
+        Ok(if before.len() as u64 == offset - first { before } else { Vec::new() })
     }
 
     /// Masks bytes that were read from this offset on, by what stands around them.

@@ -82,6 +82,11 @@ mod retain;
 mod destroy;
 mod doctor;
 
+/// Compiles what the README shows.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub use ancestry::{Ancestor, ancestors};
 pub use attend::{WaitEnd, WaitOptions, WaitReport, Waited};
 pub use bind::Bound;
@@ -110,7 +115,7 @@ pub use outlast_core::push::{Push, Reach};
 pub use outlast_core::receipt::Change;
 pub use outlast_core::request::Delivery;
 pub use outlast_core::tracking::Tracked;
-pub use output::{Excerpt, OutputView, Piece, Stream};
+pub use output::{Excerpt, Missing, OutputView, Piece, Stream};
 pub use overview::SessionSummary;
 pub use quiet::{QUIET_AFTER, Quiet, quiet_time};
 pub use read::{ReadOptions, Reading};

@@ -118,7 +118,7 @@ impl Lines<'_> {
     fn take(&mut self, piece: &Piece) {
         let (mut at, bytes) = match piece {
             Piece::Bytes { offset, bytes, .. } => (*offset, bytes),
-            Piece::Gap { offset, bytes } => {
+            Piece::Gap { offset, bytes, .. } => {
                 self.line.clear();
                 self.found.matches.missing += bytes;
                 (self.begins, self.through) = (offset + bytes, offset + bytes);
@@ -157,7 +157,7 @@ impl Lines<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Stream;
+    use crate::output::{Missing, Stream};
 
     fn bytes(offset: u64, text: &str) -> Piece {
         Piece::Bytes { offset, stream: Stream::Merged, at_ms: None, bytes: text.as_bytes().to_vec() }
@@ -175,7 +175,7 @@ mod tests {
         };
         assert_eq!(state(&[bytes(4, "one\nE")]), (0, 0, String::new(), 0, 8));
         assert_eq!(state(&[bytes(9, "x\r\nno E\n")]), (1, 8, "Ex".into(), 0, 17));
-        let gap = Piece::Gap { offset: 19, bytes: 100 };
+        let gap = Piece::Gap { why: Missing::Capped, offset: 19, bytes: 100 };
         assert_eq!(state(&[bytes(17, "E-"), gap, bytes(119, "rest\nEnd\n")]), (2, 8, "End".into(), 100, 128));
         // A line without an end is looked at once it is too long to be kept.
         let long = "E".repeat(LONGEST_LINE + 1);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use outlast_core::record::{Gap, OutputState};
+use outlast_core::record::{Gap, OutputState, Unwritten};
 use outlast_host::dir::if_there;
 use outlast_host::frame;
 use outlast_host::store::command::CommandDir;
@@ -22,6 +22,18 @@ pub enum Stream {
     Stderr,
 }
 
+/// Why bytes of an output are not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// The log's cap dropped them.
+    Capped,
+    /// They could not be written to the log: a full disk, or the like.
+    #[default]
+    Unwritten,
+    /// Their log is not there any more: it was pruned, or somebody removed it.
+    Gone,
+}
+
 /// A piece of output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
@@ -36,8 +48,10 @@ pub enum Piece {
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// Bytes that the log's cap dropped.
+    /// Bytes that are not there.
     Gap {
+        /// Why.
+        why: Missing,
         /// Offset of the first one that is missing.
         offset: u64,
         /// How many are missing; the next byte there is has the offset `offset + bytes`.
@@ -58,6 +72,8 @@ pub struct OutputView {
     pub truncated: bool,
     /// What the log's cap dropped.
     pub gap: Option<Gap>,
+    /// What could not be written to the log.
+    pub unwritten: Option<Unwritten>,
     /// The log; none for a command without records.
     pub log: Option<PathBuf>,
     /// Whether more can still be captured.
@@ -81,6 +97,32 @@ pub struct Excerpt {
 
 /// How much is read at once.
 pub(crate) const STEP: usize = 64 * 1024;
+
+/// What of an output stands nowhere because its log failed, where the last `kept` bytes are kept elsewhere.
+pub(crate) fn unwritten(dir: &CommandDir, output: &OutputState, kept: u64) -> Result<Option<Unwritten>> {
+    if output.whole {
+        return Ok(None);
+    }
+    match if_there(LogReader::open(dir.dir(), output.start, output.gap))? {
+        Some(log) => unwritten_in(&log, output, kept),
+        // A log begins with a heading: this one could not be made.
+        None if output.start == 0 => Ok(missing(0, output.bytes.saturating_sub(kept))),
+        None => Ok(None),
+    }
+}
+
+/// The same of an output whose log is open.
+pub(crate) fn unwritten_in(log: &LogReader, output: &OutputState, kept: u64) -> Result<Option<Unwritten>> {
+    if output.whole {
+        return Ok(None);
+    }
+    Ok(missing(log.written()?, output.bytes.saturating_sub(kept)))
+}
+
+fn missing(from: u64, to: u64) -> Option<Unwritten> {
+    let bytes = to.checked_sub(from).filter(|bytes| *bytes > 0)?;
+    Some(Unwritten { offset: from, bytes })
+}
 
 /// A log and what is known of its output.
 #[derive(Debug)]

@@ -30,6 +30,8 @@ pub(crate) fn use_of(session: &SessionDir, now_ms: u64) -> Result<Use> {
         Ok(record) if record.newer => return Ok(Use::Unknown),
         Ok(record) => record.record,
         Err(error) if error.is_unknown() => return Err(error.into()),
+        // Nobody lives in it, and what would say how long it lasts cannot be read: somebody has to end it.
+        Err(error) if !error.is_newer() && (session.is_closed()? || session.is_given_up()?) => return Ok(Use::Over),
         Err(_) => return Ok(Use::Unknown),
     };
     if session.is_closed()? || session.is_given_up()? {

@@ -16,9 +16,10 @@ use outlast_host::store::understood;
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::hide::Mask;
-use crate::output::{Piece, STEP, Stored, Stream};
+use crate::output::{Missing, Piece, STEP, Stored, Stream};
 use crate::probe::{self, Probe};
 use crate::snapshot::pruned_at;
+use outlast_core::policy::redact::Edges;
 
 /// Which part of the output to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,8 +45,13 @@ pub struct Reading {
     only: Option<frame::Stream>,
     lines_left: Option<u64>,
     problem: Option<String>,
+    note: Option<String>,
     /// What was kept of the end of an output whose log failed.
     kept: Option<KeptTail>,
+    /// Why what is in neither of both is missing.
+    missing: Missing,
+    /// Whether what the log does not have yet may still become readable, because whoever reads waits for that.
+    pub(crate) waits: bool,
     /// While output is captured the cap may drop what is being read.
     dropping: Option<Dropping>,
     /// Whether more can be captured.
@@ -75,6 +81,12 @@ impl KeptTail {
     fn of(exit: &ExitRecord) -> Option<KeptTail> {
         let bytes = exit.kept_tail().filter(|bytes| !bytes.is_empty())?;
         Some(KeptTail { from: exit.output.bytes.saturating_sub(bytes.len() as u64), bytes })
+    }
+
+    /// What there is of it before an offset.
+    fn before(&self, offset: u64) -> &[u8] {
+        let length = usize::try_from(offset.saturating_sub(self.from)).unwrap_or(usize::MAX);
+        &self.bytes[..length.min(self.bytes.len())]
     }
 
     /// What there is of it from an offset on.
@@ -117,11 +129,12 @@ impl Command {
     }
 
     async fn read_in(&self, dir: &CommandDir, options: ReadOptions) -> Result<Reading> {
-        let live = match probe::status(dir).await? {
-            Probe::Live(status, _) => Some(status.output),
-            Probe::Silent { .. } | Probe::Nobody => None,
+        let (live, note) = match probe::status(dir).await? {
+            Probe::Live(status, _) => (Some(status.output), None),
+            Probe::Silent { note } => (None, Some(note)),
+            Probe::Nobody => (None, None),
         };
-        let mut reading = self.open_reading(dir, live, options.stream)?;
+        let mut reading = Reading { note, ..self.open_reading(dir, live, options.stream)? };
         let all = reading.end;
         reading.next = options.offset.min(all);
         reading.end = options.bytes.map_or(all, |count| reading.next.saturating_add(count).min(all));
@@ -167,6 +180,8 @@ impl Command {
             reading.end = exit.output.bytes;
         }
         if reading.stored.is_none() {
+            let was_there = understood(dir.exit())?.is_none_or(|exit| exit.output.start > 0);
+            reading.missing = if was_there { Missing::Gone } else { Missing::Unwritten };
             reading.problem = Some(match (pruned_at(dir)?, &reading.kept) {
                 (Some(at_ms), _) => pruned_words(at_ms),
                 (None, Some(kept)) => {
@@ -238,7 +253,13 @@ impl Reading {
             Some(stored) if self.kept.as_ref().is_none_or(|kept| *offset < kept.from) => {
                 stored.mask(&mut hidden.mask, *offset, *stream, bytes)?;
             }
-            _ => hidden.mask.cover_alone(bytes, *offset > 0),
+            _ => {
+                let kept = self.kept.as_ref();
+                let before = kept.map_or(&[][..], |kept| kept.before(*offset));
+                let after = kept.map_or(&[][..], |kept| kept.rest(*offset + bytes.len() as u64));
+                let edges = Edges { cut_before: *offset > before.len() as u64, cut_after: self.open };
+                hidden.mask.cover(before, bytes, after, edges);
+            }
         }
         let counts = std::mem::take(&mut hidden.mask.counts);
         hidden.command.session.trace_redacted(hidden.command.id, &counts)?;
@@ -275,6 +296,11 @@ impl Reading {
         self.problem.as_deref()
     }
 
+    /// What a reader should know beside it: that the supervisor of the command does not answer.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
     /// What is on disk.
     pub(crate) fn stored(&self) -> Option<&Stored> {
         self.stored.as_ref()
@@ -292,7 +318,7 @@ impl Reading {
     /// Takes over what another read found on disk, and goes on where this one is.
     pub(crate) fn take_over(&mut self, fresh: Reading) {
         (self.stored, self.end, self.dropping) = (fresh.stored, fresh.end, fresh.dropping);
-        (self.kept, self.problem) = (fresh.kept, fresh.problem);
+        (self.kept, self.missing, self.problem) = (fresh.kept, fresh.missing, fresh.problem);
     }
 
     fn step(&mut self) -> Result<Option<Piece>> {
@@ -325,7 +351,12 @@ impl Reading {
                 ReadPiece::Gap { offset, bytes } => {
                     let after = offset + bytes;
                     self.next = after;
-                    return Ok(Some(Piece::Gap { offset, bytes }));
+                    return Ok(Some(Piece::Gap { why: Missing::Capped, offset, bytes }));
+                }
+                ReadPiece::Bytes(0) if self.kept.is_none() && !stored.output.whole && !self.waits => {
+                    let (offset, bytes) = (self.next, self.end - self.next);
+                    self.next = self.end;
+                    return Ok(Some(Piece::Gap { why: Missing::Unwritten, offset, bytes }));
                 }
                 ReadPiece::Bytes(0) => return Ok(self.step_kept()),
                 ReadPiece::Bytes(count) => bytes.truncate(count),
@@ -349,7 +380,7 @@ impl Reading {
         let until = if self.only.is_some() { self.end } else { kept.from.min(self.end) };
         if offset < until {
             self.next = until;
-            return Some(Piece::Gap { offset, bytes: until - offset });
+            return Some(Piece::Gap { why: self.missing, offset, bytes: until - offset });
         }
         let room = usize::try_from(self.end - offset).unwrap_or(STEP).min(STEP);
         let mut bytes: Vec<u8> = kept.rest(offset).iter().copied().take(room).collect();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use outlast_core::id::{CommandId, SessionId};
-use outlast_core::names::{NameField, check_name};
+use outlast_core::names::{NameField, check_label, check_name};
 use outlast_core::origin::{Origin, Provenance};
 use outlast_core::policy::TraceRule;
 use outlast_core::request::{
@@ -67,7 +67,7 @@ pub struct RunRequest {
     pub track_changes: Option<PathBuf>,
     /// The time between TERM and KILL.
     pub stop_grace: Duration,
-    /// A line for people.
+    /// A line for people, of at most 200 characters.
     pub label: Option<String>,
     /// The consumer that starts it.
     pub consumer: String,
@@ -196,6 +196,10 @@ impl RunRequest {
         if self.env.iter().any(|(key, _)| key.is_empty() || key.as_bytes().contains(&b'=')) {
             return usage("the name of an environment variable must not be empty or hold `=`");
         }
+        if let Some(name) = self.asked.iter().find(|name| *name == WORK_ID || *name == SESSION) {
+            let name = name.display();
+            return Err(Error::Usage(format!("{name} says to a command which one it is, and cannot be set for it")));
+        }
         if !self.cwd.is_absolute() {
             return Err(Error::Usage(format!("the working directory {} is not an absolute path", self.cwd.display())));
         }
@@ -209,14 +213,22 @@ impl RunRequest {
             if self.join {
                 return usage("what joins another command tells no changes: `track_changes` goes with no `join`");
             }
-            if !dir.is_absolute() || dir.as_os_str().as_bytes().contains(&0) || !dir.is_dir() {
-                let dir = dir.display();
-                return Err(Error::Usage(format!(
-                    "{dir}, whose files are to be tracked, is no absolute path of a directory"
-                )));
-            }
+            let what = if !dir.is_absolute() || dir.as_os_str().as_bytes().contains(&0) {
+                "no absolute path"
+            } else if !dir.is_dir() {
+                "no directory"
+            } else {
+                return self.check_words();
+            };
+            return Err(Error::Usage(format!("{}, whose changes are to be tracked, is {what}", dir.display())));
         }
+        self.check_words()
+    }
+
+    fn check_words(&self) -> Result<()> {
         compiled(&self.notify)?;
+        let label = self.label.as_deref().map_or(Ok(()), check_label);
+        label.map_err(|error| Error::Usage(error.to_string()))?;
         check_name(NameField::Consumer, &self.consumer).map_err(|error| Error::Usage(error.to_string()))
     }
 }

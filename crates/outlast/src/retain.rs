@@ -138,10 +138,18 @@ impl Pass<'_> {
     fn session(&mut self, id: SessionId, why: Why) -> Result<()> {
         let Some(session) = self.state.session(id)? else { return Ok(()) };
         let path = session.path().to_owned();
-        if !self.limits.untold && Owed::of(&session, Use::Over)?.is_anything_owed(&session)? {
-            let untold = "somebody was not told of an end in it, or an end of it is not known";
-            self.retained.kept.push(format!("session {id} stays: {untold}"));
-            return Ok(());
+        if !self.limits.untold {
+            let why = match self.owed(&session, Use::Over)? {
+                Ok(owed) if owed.is_anything_owed(&session)? => {
+                    "somebody was not told of an end in it, or an end of it is not known".to_owned()
+                }
+                Ok(_) => String::new(),
+                Err(damage) => damage,
+            };
+            if !why.is_empty() {
+                self.retained.kept.push(format!("session {id} stays: {why}"));
+                return Ok(());
+            }
         }
         if !self.dry_run {
             let Some(vacated) = Vacated::take(session)? else {
@@ -154,6 +162,15 @@ impl Pass<'_> {
         }
         self.retained.removed.push(path);
         Ok(())
+    }
+
+    /// Who was told of what in a session, or why that cannot be understood, which must not keep the rest from its bounds.
+    fn owed(&self, session: &SessionDir, used: Use) -> Result<std::result::Result<Owed, String>> {
+        match Owed::of(session, used) {
+            Ok(owed) => Ok(Ok(owed)),
+            Err(error) if error.is_unknown() => Err(error),
+            Err(error) => Ok(Err(error.to_string())),
+        }
     }
 
     /// Removes the oldest output beyond the bound.
@@ -178,7 +195,13 @@ impl Pass<'_> {
                 continue;
             };
             let used = use_of(&session, self.now_ms)?;
-            let owed = Owed::of(&session, used)?;
+            let owed = match self.owed(&session, used)? {
+                Ok(owed) => owed,
+                Err(damage) => {
+                    self.retained.kept.push(format!("the output of session {} stays: {damage}", session.id()));
+                    continue;
+                }
+            };
             for log in of_session {
                 let anyway = self.limits.untold && used == Use::Over;
                 log.ended_at_ms = owed.ended_and_told(&session, log.id, anyway)?;

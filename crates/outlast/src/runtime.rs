@@ -222,7 +222,9 @@ fn not_absolute(config: &Config) -> Error {
 }
 
 fn no_records(error: &Error) -> Error {
-    Error::NoRecords(format!("no records can be made: {error}; a command still runs in the foreground"))
+    Error::NoRecords(format!(
+        "no records can be made: {error}; until that is mended a command can only run to its end in the foreground"
+    ))
 }
 
 impl Owner {

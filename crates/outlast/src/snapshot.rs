@@ -18,7 +18,7 @@ use outlast_host::{clock, proc};
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
-use crate::output::OutputView;
+use crate::output::{OutputView, unwritten};
 
 /// Everything about one command at one moment.
 #[derive(Clone, Debug)]
@@ -128,6 +128,11 @@ impl Snapshot {
             Some(dir) => output.start > 0 && (pruned_at_ms.is_none() || dir.has_log()?),
             None => false,
         };
+        let kept = exit.kept_tail().map_or(0, |tail| tail.len() as u64);
+        let unwritten = match dir.filter(|_| pruned_at_ms.is_none()) {
+            Some(dir) => unwritten(dir, &output, kept)?,
+            None => None,
+        };
         let log = dir.filter(|_| has_log).map(CommandDir::log_path);
         let ok = exit.is_ok();
         let newer = check_schema(&exit.schema, schema::EXIT) == SchemaCheck::Newer;
@@ -156,7 +161,7 @@ impl Snapshot {
             demoted_at_ms: exit.demoted_at_ms,
             ended_at_ms: Some(exit.ended_at_ms),
             duration_ms: exit.duration_ms,
-            output: view(output, log, false),
+            output: OutputView { unwritten, ..view(output, log, false) },
             result: exit.result,
             withheld: false,
             pid: None,
@@ -331,6 +336,7 @@ fn view(output: OutputState, log: Option<PathBuf>, capturing: bool) -> OutputVie
         shown_from: output.bytes,
         truncated: output.bytes > 0,
         gap: output.gap,
+        unwritten: None,
         log,
         capturing,
         withheld: false,

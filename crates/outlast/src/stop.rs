@@ -12,7 +12,7 @@ use crate::command::Command;
 use crate::deliver::check_consumer;
 use crate::error::{Error, Result};
 use crate::hide;
-use crate::probe;
+use crate::probe::{self, Probe};
 use crate::race;
 use crate::request::millis;
 use crate::session::{Session, is_alive};
@@ -148,7 +148,7 @@ impl Command {
     /// Sends one signal to the command's group; not a stop.
     pub async fn signal(&self, signal: i32) -> Result<()> {
         let dir = self.dir()?;
-        self.delivered(probe::ask(&dir, &ToSupervisor::Signal { signal })).await
+        self.delivered(&dir, probe::ask(&dir, &ToSupervisor::Signal { signal })).await
     }
 
     /// Writes bytes into the command's standard input, with `close` the end of input after them, and waits,
@@ -163,7 +163,7 @@ impl Command {
             link.send(&ToSupervisor::InputDone { close }).await?;
             link.message::<FromSupervisor>().await
         };
-        self.delivered(answer).await
+        self.delivered(&dir, answer).await
     }
 
     /// Closes the command's standard input once what was sent before is written.
@@ -172,7 +172,11 @@ impl Command {
     }
 
     /// Waits for the word that something was delivered.
-    async fn delivered(&self, answer: impl Future<Output = Result<Option<FromSupervisor>>>) -> Result<()> {
+    async fn delivered(
+        &self,
+        dir: &CommandDir,
+        answer: impl Future<Output = Result<Option<FromSupervisor>>>,
+    ) -> Result<()> {
         match tokio::time::timeout(INPUT_BOUND, answer).await {
             Ok(Ok(Some(FromSupervisor::Delivered { refused: None }))) => Ok(()),
             Ok(Ok(Some(FromSupervisor::Delivered { refused: Some(why) }))) => Err(Error::Refused(why)),
@@ -183,12 +187,14 @@ impl Command {
                 Err(Error::Refused(format!("not delivered: {} {why}", self.id)))
             }
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(Error::Refused(format!(
-                "{} did not take it within {} s: it does not read its input, or its supervisor is stopped; what was \
-                 sent waits for it",
-                self.id,
-                INPUT_BOUND.as_secs()
-            ))),
+            Err(_) => {
+                let why = match probe::status(dir).await? {
+                    Probe::Silent { note } => note,
+                    Probe::Live(..) | Probe::Nobody => "it does not read its input".to_owned(),
+                };
+                let (id, bound) = (self.id, INPUT_BOUND.as_secs());
+                Err(Error::Refused(format!("{id} did not take it within {bound} s: {why}; what was sent waits for it")))
+            }
         }
     }
 }

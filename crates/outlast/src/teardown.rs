@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use outlast_core::record::{ClosedRecord, TraceLine};
+use outlast_core::record::{ClosedRecord, TraceLine, schema};
 use outlast_core::wire::{FromKeeper, ToKeeper};
+use outlast_host::clock;
+use outlast_host::store::removal::Vacated;
 use outlast_host::store::trace;
 
 use crate::deliver::check_consumer;
@@ -31,12 +33,37 @@ impl Session {
         if !detached && let Some(closed) = self.closed().await? {
             return Ok(closed);
         }
+        if let Some(closed) = self.end_unreadable(by)? {
+            return Ok(closed);
+        }
         for _ in 0..END_ATTEMPTS {
             if let Some(report) = self.ask_to_end(by, bound, detached).await? {
                 return Ok(report);
             }
         }
         Err(Error::Unreachable(format!("the keepers of {} went away before the session was ended", self.id())))
+    }
+
+    /// Ends a session whose own record is damaged, for which no keeper can be started, where nobody lives in it; none
+    /// where a keeper has to do that.
+    fn end_unreadable(&self, by: &str) -> Result<Option<ClosedRecord>> {
+        let dir = self.dir()?;
+        match dir.record() {
+            Err(error) if !error.is_unknown() && !error.is_newer() => {}
+            Ok(_) | Err(_) => return Ok(None),
+        }
+        let Some(_vacated) = Vacated::take(dir.clone())? else { return Ok(None) };
+        let report = ClosedRecord {
+            schema: schema::CLOSED.to_owned(),
+            session: *self.id(),
+            by: by.to_owned(),
+            at_ms: clock::unix_ms(),
+            commands: Vec::new(),
+        };
+        match dir.write_closed(&report) {
+            Err(error) if error.is_taken() => Ok(dir.closed()?.map(|closed| self.masked(closed.record))),
+            written => written.map(|()| Some(report)).map_err(Error::from),
+        }
     }
 
     /// Asks a keeper for the end; none if it was killed over it.
@@ -53,6 +80,7 @@ impl Session {
         match tokio::time::timeout(bound, answer).await {
             Ok(answer) => match answer? {
                 Some(FromKeeper::Closed { report }) => Ok(Some(self.masked(*report))),
+                Some(FromKeeper::Failed { reason }) => Err(Error::Unreachable(reason)),
                 Some(other) => Err(Error::Protocol(format!("the keeper answered End with {other:?}"))),
                 None => self.closed().await,
             },

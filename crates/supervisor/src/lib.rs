@@ -18,6 +18,7 @@ mod watch;
 mod keeper;
 
 pub use keeper::birth::{enter_if_asked, fork_keeper, reap_forked};
+pub use outlast_host::sys::closed::leave_output_closed;
 
 /// When a process is looked for again that could not be watched, for want of a descriptor.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(1);

@@ -147,7 +147,7 @@ pub fn signal_number(name: &str) -> Option<i64> {
 
 fn check_output(output: &Value, with_text: bool) -> Result<(), String> {
     rule(output["bytes"].is_u64(), "output.bytes is a number")?;
-    for key in ["shown_from", "truncated", "gap", "withheld", "log"] {
+    for key in ["shown_from", "truncated", "gap", "unwritten", "withheld", "log"] {
         rule(output.get(key).is_some(), &format!("key output.{key} is there"))?;
     }
     rule(output["log"].as_str().is_none_or(|log| log.starts_with('/')), "the log is an absolute path")?;

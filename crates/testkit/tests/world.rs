@@ -77,7 +77,7 @@ fn command() -> Value {
         "phase": "ended", "demoted": false,
         "end": {"kind": "exited", "code": 0, "signal": null, "detail": null, "by": null},
         "exit_code": 0, "status": "ok", "started_at_ms": 1, "demoted_at_ms": null, "ended_at_ms": 2,
-        "duration_ms": 1, "output": {"text": "", "bytes": 0, "shown_from": 0, "truncated": false, "gap": null,
+        "duration_ms": 1, "output": {"text": "", "bytes": 0, "shown_from": 0, "truncated": false, "gap": null, "unwritten": null,
         "withheld": false, "log": null}, "pid": null, "survivors": [], "containment": "subreaper",
         "joined": false, "trust": "trusted"})
 }

@@ -56,7 +56,10 @@ impl Context {
         match found.as_slice() {
             [only] => Ok(*only),
             [] => Err(Failure::Unknown(format!("no session whose id begins with {name}"))),
-            many => Err(Failure::Usage(format!("{name} fits {} sessions; give more of the id", many.len()))),
+            many => Err(Failure::Usage(format!(
+                "{name} fits {} sessions; give more of the id (`outlast session list`)",
+                many.len()
+            ))),
         }
     }
 
@@ -64,7 +67,8 @@ impl Context {
     /// is one that is nowhere on disk, because a command still runs in the foreground then.
     pub async fn session_or_new(&self, scope: &Scope) -> Result<Session, Failure> {
         match self.named(scope).await?.filter(|_| self.runtime.records().is_ok()) {
-            Some(id) => self.open(&id).await,
+            // What is wrong with its own record is said by the start that fails of it.
+            Some(id) => Ok(self.runtime.open_session(&id).await?),
             None => Ok(self.runtime.session_for(self.config.anchor()).await?),
         }
     }
@@ -99,7 +103,8 @@ impl Context {
         let pid = self.config.anchor();
         let state = self.config.state_dir.display();
         Failure::Unknown(format!(
-            "no session is anchored on process {pid} in {state}; name one with --session (`outlast session list`)"
+            "no session is anchored on process {pid} in {state}; name one with --session (`outlast session list`), or make \
+             one that outlives a shell with `outlast session start --anchor PID`"
         ))
     }
 
@@ -111,7 +116,8 @@ impl Context {
             Selector::Full(id) => self.runtime.find_command(&id).await?,
             Selector::Alias(_) | Selector::Prefix(_) => self.session_if_any(scope).await?.ok_or_else(|| {
                 let pid = self.config.anchor();
-                Failure::Unknown(format!("{name}; no session is anchored on process {pid}, name one with --session"))
+                Failure::Unknown(format!("{name}; no session is anchored on process {pid}: name one with --session (`outlast session list`), or make one \
+                     that outlives a shell with `outlast session start --anchor PID`"))
             })?,
         };
         Ok(session.command(name).await?)

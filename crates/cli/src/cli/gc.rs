@@ -25,13 +25,13 @@ Examples:
   outlast gc --keep-output 500MiB")]
 pub struct GcArgs {
     /// Keep at most so many sessions
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     keep_sessions: Option<u64>,
     /// Keep sessions that are at most so old
-    #[arg(long, value_name = "D", value_parser = context::duration)]
+    #[arg(long, value_name = "D", value_parser = context::duration, allow_hyphen_values = true)]
     keep_age: Option<Duration>,
     /// Keep so much output of all sessions together [default: 2GiB]
-    #[arg(long, value_name = "SIZE", value_parser = context::size)]
+    #[arg(long, value_name = "SIZE", value_parser = context::size, allow_hyphen_values = true)]
     keep_output: Option<u64>,
     /// Also what nobody was told of, in sessions that are over
     #[arg(long)]

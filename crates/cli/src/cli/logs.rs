@@ -37,16 +37,16 @@ pub struct LogsArgs {
     #[arg(short, long, conflicts_with_all = ["head", "bytes"])]
     follow: bool,
     /// Only the last N lines
-    #[arg(long, value_name = "N", conflicts_with_all = ["head", "offset", "bytes"])]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, conflicts_with_all = ["head", "offset", "bytes"])]
     tail: Option<u64>,
     /// Only the first N lines
-    #[arg(long, value_name = "N", conflicts_with_all = ["offset", "bytes"])]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, conflicts_with_all = ["offset", "bytes"])]
     head: Option<u64>,
     /// Begin at this byte; the next offset is said on standard error
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     offset: Option<u64>,
     /// At most so many bytes; the next offset is said on standard error
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     bytes: Option<u64>,
     /// Only lines that match this regular expression
     #[arg(long, value_name = "RE", conflicts_with = "raw")]
@@ -116,6 +116,9 @@ async fn read(args: &LogsArgs, command: &Command, reader: &mut Reader, context: 
     }
     if reading.withheld() {
         context.printer.say(words::WITHHELD);
+    }
+    if let Some(note) = reading.note() {
+        context.printer.say(note);
     }
     if let Some(problem) = reading.problem() {
         context.printer.say(&format!("records incomplete: {}", display_line(problem)));

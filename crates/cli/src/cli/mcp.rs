@@ -30,7 +30,7 @@ Examples:
   claude mcp add outlast -- outlast mcp")]
 pub struct McpArgs {
     /// Serve streamable HTTP at /mcp of this address in place of standard input and output
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     http: Option<SocketAddr>,
     /// Let --http listen at an address that other machines reach
     #[arg(long, requires = "http")]
@@ -42,10 +42,10 @@ pub struct McpArgs {
     #[arg(long, value_name = "ID", conflicts_with = "anchor")]
     session: Option<String>,
     /// How long a run waits for its end before it moves to the background, at most 110s [default: 45s]
-    #[arg(long, value_name = "D", value_parser = context::duration)]
+    #[arg(long, value_name = "D", value_parser = context::duration, allow_hyphen_values = true)]
     grace: Option<Duration>,
     /// The longest call that the client allows, where it was configured [default: what is known of it]
-    #[arg(long, value_name = "D", value_parser = context::duration)]
+    #[arg(long, value_name = "D", value_parser = context::duration, allow_hyphen_values = true)]
     longest_call: Option<Duration>,
     /// Keep every command in the foreground, and offer the tool run alone
     #[arg(long)]
@@ -53,6 +53,10 @@ pub struct McpArgs {
     /// Hand this variable on to commands although it is the key of a model; may be given several times
     #[arg(long, value_name = "NAME")]
     keep_env: Vec<String>,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "it must be an address and a port (example: 127.0.0.1:8765)".to_owned())
 }
 
 /// Serves until its client is gone.

@@ -105,8 +105,14 @@ pub fn answer(fork_keeper: ForkKeeper) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             if let Some(message) = failure.message() {
+                let help = match (&failure, std::env::args_os().nth(1)) {
+                    (Failure::Usage(_), Some(verb)) => {
+                        format!("; `outlast {} --help` shows what there is", verb.display())
+                    }
+                    _ => String::new(),
+                };
                 // It may repeat an argument.
-                printer.say(&policy.shown(message));
+                printer.say(&policy.shown(message + &help));
             }
             ExitCode::from(failure.code())
         }

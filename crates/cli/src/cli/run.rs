@@ -42,19 +42,19 @@ pub struct RunArgs {
     #[arg(short = 'c', value_name = "LINE", conflicts_with = "argv", allow_hyphen_values = true)]
     line: Option<OsString>,
     /// How long it runs in the foreground [default: 10s; in a terminal no end]
-    #[arg(long, value_name = "D", value_parser = context::duration)]
+    #[arg(long, value_name = "D", value_parser = context::duration, allow_hyphen_values = true)]
     grace: Option<Duration>,
     /// Start in the background at once and print the id
     #[arg(short, long)]
     background: bool,
     /// Stop it after this time
-    #[arg(long, value_name = "D", value_parser = context::duration)]
+    #[arg(long, value_name = "D", value_parser = context::duration, allow_hyphen_values = true)]
     limit: Option<Duration>,
     /// Stop it after this time without output
-    #[arg(long, value_name = "D", value_parser = context::duration)]
+    #[arg(long, value_name = "D", value_parser = context::duration, allow_hyphen_values = true)]
     idle_limit: Option<Duration>,
     /// Say once in the foreground that it is silent; 0s: never [default: 15m]
-    #[arg(long, value_name = "D", value_parser = context::duration)]
+    #[arg(long, value_name = "D", value_parser = context::duration, allow_hyphen_values = true)]
     quiet_after: Option<Duration>,
     /// In the background, tell its consumer of lines that match; repeatable
     #[arg(long, value_name = "RE", conflicts_with = "join")]
@@ -93,13 +93,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "FORM", default_value = "task")]
     delivery: DeliveryName,
     /// Keep so much of head and tail, at least 1KiB [default: 64MiB]
-    #[arg(long, value_name = "SIZE", value_parser = context::size)]
+    #[arg(long, value_name = "SIZE", value_parser = context::size, allow_hyphen_values = true)]
     max_log: Option<u64>,
     /// Stop it when its whole tree has more memory than this
-    #[arg(long, value_name = "SIZE", value_parser = context::size)]
+    #[arg(long, value_name = "SIZE", value_parser = context::size, allow_hyphen_values = true)]
     memory: Option<u64>,
     /// Stop it when its tree has more processes than this
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), allow_hyphen_values = true)]
     pids: Option<u64>,
     /// Ask for a right beyond a sandbox (a network, a path, a device); refused, because there is no sandbox
     #[arg(long, value_name = "WHAT")]

@@ -20,7 +20,7 @@ use crate::words;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  export OUTLAST_SESSION=$(outlast session start --anchor $$)
+  export OUTLAST_SESSION=$(outlast session start --anchor $PPID)
   outlast session list
   outlast session end $OUTLAST_SESSION      stops all of its commands but detached ones
   outlast session resume ses_0192f0c1a7b77c3a8d1e2f3a4b5c6d7e")]
@@ -52,8 +52,11 @@ enum SessionVerb {
 }
 
 const START_EXAMPLES: &str = "\
+The anchor depends on who calls: in a terminal or a script it is this shell, under
+an agent that starts a shell for each line it is the agent.
+
 Examples:
-  export OUTLAST_SESSION=$(outlast session start)                  as long as this shell
+  export OUTLAST_SESSION=$(outlast session start --anchor $$)      as long as this shell
   export OUTLAST_SESSION=$(outlast session start --anchor $PPID)   as long as its caller
   outlast session start --context my-project --json";
 
@@ -86,7 +89,7 @@ struct NewArgs {
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     anchor: Option<u32>,
     /// How long a new owner is waited for, where a session has one
-    #[arg(long, value_name = "D", value_parser = context::duration)]
+    #[arg(long, value_name = "D", value_parser = context::duration, allow_hyphen_values = true)]
     linger: Option<Duration>,
     #[command(flatten)]
     plain: PlainArgs,

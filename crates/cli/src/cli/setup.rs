@@ -57,7 +57,7 @@ pub fn setup(args: SetupArgs, config: &Config, printer: Printer) -> Answer {
         if host != Host::Claude {
             return Err(Failure::Usage("--plugin is for claude".to_owned()));
         }
-        let dir = config.cwd.join(dir);
+        let dir: PathBuf = config.cwd.join(dir).components().collect();
         return if args.undo {
             undone(&setup::unplug(&dir)?, printer)
         } else {

@@ -16,20 +16,23 @@ use crate::words;
 
 /// Stops commands: TERM, the grace, KILL, until nothing of their trees is left
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "outlast stop [OPTIONS] ID...\n       outlast stop [OPTIONS] --all [--detached]",
+    after_help = "\
 Ends with 0 when everything named is verified to have ended, with 1 when something is alive.
 
 Examples:
   outlast stop w1
   outlast stop w1 w2 --grace 10s --signal INT
   outlast stop w1 --grace 0s        KILL at once
-  outlast stop --all                every command of the session, and what ended ones left behind")]
+  outlast stop --all                every command of the session, and what ended ones left behind"
+)]
 pub struct StopArgs {
     /// Ids, aliases, or beginnings of ids
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
     ids: Vec<String>,
     /// The time between the first signal and KILL [default: 2s]
-    #[arg(long, value_name = "D", value_parser = context::duration)]
+    #[arg(long, value_name = "D", value_parser = context::duration, allow_hyphen_values = true)]
     grace: Option<Duration>,
     /// The first signal in place of TERM
     #[arg(long, value_name = "S", value_parser = context::signal)]

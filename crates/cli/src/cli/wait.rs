@@ -42,7 +42,7 @@ pub struct WaitArgs {
     #[arg(long)]
     any: bool,
     /// Wait no longer than this; 0 looks once [default: to the end]
-    #[arg(long, value_name = "D", value_parser = context::duration)]
+    #[arg(long, value_name = "D", value_parser = context::duration, allow_hyphen_values = true)]
     timeout: Option<Duration>,
     /// What to wait for: exit, output:RE, quiet:D, port:N
     #[arg(long, value_name = "WHAT", default_value = "exit")]

@@ -62,7 +62,12 @@ pub async fn serve_http(server: Server, listener: TcpListener, say: Say) -> Resu
 
 /// Listens on an address.
 pub async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| Failure::System(format!("cannot listen on {address}"), error))
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            Failure::Refused(format!("cannot listen on {address}: another process does; end it, or name another port"))
+        }
+        _ => Failure::System(format!("cannot listen on {address}"), error),
+    })
 }
 
 /// Serves a handler until INT or TERM.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast::{Claim, Command, Session, Snapshot, Via};
 use outlast_core::id::{CommandId, SessionId};
-use outlast_core::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
+use outlast_core::names::{display_line, quoted, shown_label};
 use outlast_core::push::{Push, Reach};
 use outlast_core::units::format_elapsed;
 
@@ -119,7 +119,7 @@ async fn claims(call: &Call, snapshot: &Snapshot) -> Result<bool, Failure> {
 }
 
 fn line(snapshot: &Snapshot, here: &SessionId) -> String {
-    let label = snapshot.label.as_ref().map(|label| format!(" ({})", quoted(&shorten(label, PROCESS_CHARACTERS))));
+    let label = snapshot.label.as_ref().map(|label| format!(" ({})", quoted(&shown_label(label))));
     let time = format_elapsed(Duration::from_millis(snapshot.duration_ms));
     let after = if snapshot.ended_at_ms.is_some() { format!(", after {time}") } else { String::new() };
     format!(

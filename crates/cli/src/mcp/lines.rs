@@ -1,5 +1,6 @@
 //! One JSON-RPC message a line: every request that can be told is answered, whatever else is wrong with its line.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -18,6 +19,8 @@ const MOST_BYTES: usize = 16 << 20;
 /// A transport of lines.
 pub struct Lines<R, W> {
     input: FramedRead<R, AnyDelimiterCodec>,
+    /// What is left of a batch.
+    batch: VecDeque<Line>,
     output: Arc<Mutex<Option<W>>>,
 }
 
@@ -25,11 +28,26 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
     /// Over these streams.
     pub fn over(input: R, output: W) -> Lines<R, W> {
         let codec = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), Vec::new(), MOST_BYTES);
-        Lines { input: FramedRead::new(input, codec), output: Arc::new(Mutex::new(Some(output))) }
+        Lines {
+            input: FramedRead::new(input, codec),
+            batch: VecDeque::new(),
+            output: Arc::new(Mutex::new(Some(output))),
+        }
     }
 }
 
-/// What a line is.
+impl<R, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
+    fn refuse(&self, id: Option<RequestId>, error: ErrorData) {
+        let output = self.output.clone();
+        let answer = TxJsonRpcMessage::<RoleServer>::error(error, id);
+        tokio::spawn(async move {
+            // A client that is gone is heard of elsewhere.
+            let _ = write(&output, &answer).await;
+        });
+    }
+}
+
+/// What a line is, or a part of one.
 enum Line {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
     /// It is answered with this error, to the request that it names if it names one.
@@ -56,29 +74,25 @@ where
     /// own, so that a client that does not read holds up nobody here.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let line = match self.input.next().await {
+            if let Some(line) = self.batch.pop_front() {
+                match line {
+                    Line::Message(message) => return Some(*message),
+                    Line::Wrong(id, error) => self.refuse(id, error),
+                    Line::Nothing => {}
+                }
+                continue;
+            }
+            self.batch = match self.input.next().await {
                 Some(Ok(line)) => understand(&line),
                 Some(Err(AnyDelimiterCodecError::MaxChunkLengthExceeded)) => {
                     // The stream says that it ended, once, behind an error that it goes on after.
                     let _over = self.input.next().await;
                     let text = format!("a line is longer than {MOST_BYTES} bytes");
-                    Line::Wrong(None, ErrorData::invalid_request(text, None))
+                    [Line::Wrong(None, ErrorData::invalid_request(text, None))].into()
                 }
                 // An input that cannot be read any more is as good as closed.
                 Some(Err(AnyDelimiterCodecError::Io(_))) | None => return None,
             };
-            match line {
-                Line::Message(message) => return Some(*message),
-                Line::Wrong(id, error) => {
-                    let output = self.output.clone();
-                    let answer = TxJsonRpcMessage::<RoleServer>::error(error, id);
-                    tokio::spawn(async move {
-                        // A client that is gone is heard of elsewhere.
-                        let _ = write(&output, &answer).await;
-                    });
-                }
-                Line::Nothing => {}
-            }
         }
     }
 
@@ -102,23 +116,38 @@ async fn write<W: AsyncWrite + Unpin>(
     output.flush().await
 }
 
-fn understand(line: &[u8]) -> Line {
+/// What a line says: one message, or those of a batch, which revision 2025-03-26 has. Each is answered by itself.
+fn understand(line: &[u8]) -> VecDeque<Line> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
     if line.is_empty() {
-        return Line::Nothing;
+        return VecDeque::new();
     }
-    if let Ok(message) = serde_json::from_slice(line) {
-        return Line::Message(Box::new(message));
+    if let Some(message) = message(line) {
+        return [message].into();
     }
     // Half a character, as a program leaves that cuts its texts: shown as what it is.
     let mended = without_halves(&String::from_utf8_lossy(line));
-    if let Ok(message) = serde_json::from_str(&mended) {
-        return Line::Message(Box::new(message));
+    if let Some(message) = message(mended.as_bytes()) {
+        return [message].into();
     }
     match serde_json::from_str::<Value>(&mended) {
-        Ok(value) => not_understood(&value),
-        Err(error) => Line::Wrong(None, ErrorData::parse_error(format!("a line is no JSON: {error}"), None)),
+        Ok(Value::Array(parts)) if !parts.is_empty() => {
+            let part = |part: Value| message(part.to_string().as_bytes()).unwrap_or_else(|| not_understood(&part));
+            parts.into_iter().map(part).collect()
+        }
+        Ok(value) => [not_understood(&value)].into(),
+        Err(error) => [Line::Wrong(None, ErrorData::parse_error(format!("a line is no JSON: {error}"), None))].into(),
     }
+}
+
+/// A message of the protocol. What has an id that none can have is no notification.
+fn message(text: &[u8]) -> Option<Line> {
+    let message: RxJsonRpcMessage<RoleServer> = serde_json::from_slice(text).ok()?;
+    let is_notification = matches!(message, JsonRpcMessage::Notification(_));
+    if is_notification && serde_json::from_slice::<Value>(text).is_ok_and(|value| value.get("id").is_some()) {
+        return None;
+    }
+    Some(Line::Message(Box::new(message)))
 }
 
 /// JSON that is no message: what asks for an answer gets one.
@@ -126,8 +155,11 @@ fn not_understood(value: &Value) -> Line {
     let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
     match (&id, value.get("method")) {
         // A notification that nobody knows, and an answer that nobody asked for.
-        (None, Some(Value::String(_))) => Line::Nothing,
+        (None, Some(Value::String(_))) if value.get("id").is_none() => Line::Nothing,
         _ if value.get("result").is_some() || value.get("error").is_some() => Line::Nothing,
+        (None, Some(_)) if value.get("id").is_some() => {
+            Line::Wrong(None, ErrorData::invalid_request("the id of a request is a text or a whole number", None))
+        }
         _ => Line::Wrong(id, ErrorData::invalid_request("a line is no request of this protocol", None)),
     }
 }
@@ -188,19 +220,27 @@ mod tests {
 
     #[test]
     fn whatever_asks_for_an_answer_gets_one() {
-        let wrong = |line: &[u8]| match understand(line) {
-            Line::Wrong(id, error) => Some((id, error.code.0)),
-            Line::Message(_) | Line::Nothing => None,
+        let wrong = |line: &[u8]| match understand(line).pop_front() {
+            Some(Line::Wrong(id, error)) => Some((id, error.code.0)),
+            Some(Line::Message(_) | Line::Nothing) | None => None,
         };
         let number = |id| Some(RequestId::Number(id));
         assert_eq!(wrong(b"{nope"), Some((None, -32700)));
         assert_eq!(wrong(b"17"), Some((None, -32600)));
         assert_eq!(wrong(br#"{"jsonrpc":"2.0","id":99}"#), Some((number(99), -32600)));
         assert_eq!(wrong(b"\xff\xfe"), Some((None, -32700)));
+        for id in ["null", r#"{"a":1}"#, "1.5", "true"] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+            assert_eq!(wrong(line.as_bytes()), Some((None, -32600)), "{line}");
+        }
+        assert_eq!(wrong(b"[]"), Some((None, -32600)));
+        let batch = br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},7,{"jsonrpc":"2.0","id":2,"method":"ping"}]"#;
+        let parts: Vec<bool> = understand(batch).iter().map(|part| matches!(part, Line::Message(_))).collect();
+        assert_eq!(parts, [true, false, true]);
         for quiet in [&b""[..], b" \r", br#"{"jsonrpc":"2.0","id":98,"result":{}}"#] {
             assert_eq!(wrong(quiet), None, "{quiet:?}");
         }
         let half = br#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"run","arguments":{"command":"\ud83d"}}}"#;
-        assert!(matches!(understand(half), Line::Message(_)));
+        assert!(matches!(understand(half).pop_front(), Some(Line::Message(_))));
     }
 }

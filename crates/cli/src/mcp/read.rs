@@ -147,8 +147,8 @@ impl Kept<'_> {
                 }
                 None => self.push(&bytes),
             },
-            Piece::Gap { offset, bytes } => {
-                let mark = format!("\n[{bytes} bytes dropped here by the log's cap, from offset {offset}]\n");
+            Piece::Gap { why, offset, bytes } => {
+                let mark = format!("\n[{bytes} bytes {}, from offset {offset}]\n", words::missing_here(why));
                 self.push(mark.as_bytes());
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast::{Demotion, Finished, Outcome, RunEvent, RunRequest, Running, Snapshot, Via};
 use outlast_core::ending::End;
-use outlast_core::names::{PROCESS_CHARACTERS, display_line, shorten};
+use outlast_core::names::{PROCESS_CHARACTERS, check_label, display_line, shorten};
 use outlast_core::notice::{self, Prospects};
 use outlast_core::policy::decisive;
 use outlast_core::request::{Delivery, Lifetime, Limits, LogCap, Stdin, parse_lifetime};
@@ -28,9 +28,6 @@ use crate::words::{self, Reader};
 
 /// How long a start that was given up is given to be accepted, before it counts as not started.
 const ACCEPT_BOUND: Duration = Duration::from_millis(250);
-
-/// The longest label, in characters.
-const LABEL: usize = 200;
 
 /// Said where no second process was started.
 const JOINED: &str = "The same command was running already: this is that one (`unique` starts another).\n";
@@ -142,8 +139,8 @@ fn request(
     if arguments.command.trim().is_empty() {
         return Err(usage("argument `command` is empty: give a shell line".to_owned()));
     }
-    if arguments.label.as_ref().is_some_and(|label| label.chars().count() > LABEL) {
-        return Err(usage(format!("argument `label` is longer than {LABEL} characters: a few words name a command")));
+    if let Some(error) = arguments.label.as_deref().and_then(|label| check_label(label).err()) {
+        return Err(usage(format!("argument `label` {}", error.reason)));
     }
     let cwd = match arguments.cwd.as_deref() {
         Some("") => return Err(usage("argument `cwd` is empty".to_owned())),
@@ -299,13 +296,23 @@ async fn demoted(call: &Call, demotion: &Demotion, quiet: Option<Duration>) -> R
 
 /// The reply of a demotion whose records cannot be looked at: the command runs, and its id is what counts.
 fn unseen(demotion: &Demotion, error: &outlast::Error) -> Reply {
-    let prospects = Prospects { tools: true, push: REACH.push(Delivery::default()), detached: false };
+    let prospects = Prospects {
+        tools: true,
+        push: REACH.push(Delivery::default()),
+        detached: false,
+        kept: demotion.errors.is_empty(),
+    };
     let text = notice::demotion(*demotion.command.id(), prospects);
     Reply::text(format!("{text}\nIts records cannot be looked at now: {}\n", display_line(&error.to_string())))
 }
 
 fn demotion_text(demotion: &Demotion, snapshot: &Snapshot) -> String {
-    let prospects = Prospects { tools: true, push: REACH.push(snapshot.delivery), detached: snapshot.detached };
+    let prospects = Prospects {
+        tools: true,
+        push: REACH.push(snapshot.delivery),
+        detached: snapshot.detached,
+        kept: demotion.errors.is_empty(),
+    };
     match demotion.by {
         DemotedBy::Background => notice::started(snapshot.id, snapshot.label.as_deref(), prospects),
         DemotedBy::Grace | DemotedBy::Asked | DemotedBy::CallerGone => notice::demotion(snapshot.id, prospects),

@@ -28,6 +28,9 @@ use crate::exit::Failure;
 /// Methods that take params.
 const SERVED: [&str; 5] = ["tools/call", "tools/list", "tasks/get", "tasks/update", "tasks/cancel"];
 
+/// Characters of an unknown method that its refusal repeats.
+const LONGEST_NAME: usize = 100;
+
 /// The MCP server. Clones are the same.
 #[derive(Clone)]
 pub struct Server {
@@ -217,7 +220,8 @@ impl ServerHandler for Server {
         if SERVED.contains(&request.method.as_str()) {
             return Err(ErrorData::invalid_params(format!("the params of {} are malformed", request.method), None));
         }
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
+        let given = outlast_core::names::shorten(&request.method, LONGEST_NAME);
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {given}"), None))
     }
 
     async fn get_task(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::{Command, Snapshot, StopOptions, Via};
 use outlast_core::ending::End;
 use outlast_core::id::CommandId;
-use outlast_core::names::display_line;
+use outlast_core::names::{display_line, shown_label};
 use outlast_core::notice;
 use outlast_core::record::Phase;
 use outlast_core::text::excerpt::Tail;
@@ -150,7 +150,7 @@ fn result(snapshot: &Snapshot, end: &End) -> Result<JsonObject, Failure> {
 }
 
 fn text(snapshot: &Snapshot, end: &End) -> Result<String, Failure> {
-    let label = snapshot.label.as_ref().map(|label| format!(" ({})", display_line(label))).unwrap_or_default();
+    let label = snapshot.label.as_ref().map(|label| format!(" ({})", shown_label(label))).unwrap_or_default();
     let code = snapshot.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
     let status = if snapshot.ok == Some(true) { "ok" } else { "error" };
     let time = format_elapsed(Duration::from_millis(snapshot.duration_ms));

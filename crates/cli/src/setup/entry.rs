@@ -67,6 +67,21 @@ pub fn holds(found: &Value, ours: &Value) -> bool {
     }
 }
 
+/// Why nothing is put beside this value in our place, if it starts another program than ours: then what else is written
+/// would speak of tools that are not there.
+pub fn foreign(found: &Value, ours: &Value, place: &str) -> Option<String> {
+    let program = words(ours).next()?;
+    let starts_ours = words(found).any(|word| word == program);
+    (!starts_ours).then(|| format!("`{place}` starts another program: give that entry another name"))
+}
+
+/// The words of the command that an entry starts, programs without their folders.
+fn words(entry: &Value) -> impl Iterator<Item = &str> {
+    let one = entry.get("command").and_then(Value::as_str);
+    let lists = ["command", "args"].into_iter().filter_map(|name| entry.get(name)?.as_array()).flatten();
+    one.into_iter().chain(lists.filter_map(Value::as_str)).map(|word| word.rsplit('/').next().unwrap_or(word))
+}
+
 /// How an element of a list relates to ours, the closest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Match {

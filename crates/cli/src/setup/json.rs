@@ -6,7 +6,7 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
-use super::entry::{Edited, Entry, Match, holds};
+use super::entry::{Edited, Entry, Match, foreign, holds};
 
 /// JSON with comments and trailing commas, which some hosts take; what else is loose is an error.
 const STRICT: ParseOptions = ParseOptions {
@@ -37,8 +37,15 @@ pub fn put(text: &str, entries: &[Entry]) -> Result<Edited, String> {
                         parent.append(name, input(value));
                         edited.added.push(entry.place());
                     }
-                    Some(found) if found.to_serde_value().is_some_and(|found| holds(&found, value)) => {}
-                    Some(_) => edited.left.push(entry.place()),
+                    Some(found) => {
+                        let found: Option<Value> = found.to_serde_value();
+                        if let Some(why) = found.as_ref().and_then(|found| foreign(found, value, &entry.place())) {
+                            return Err(why);
+                        }
+                        if !found.is_some_and(|found| holds(&found, value)) {
+                            edited.left.push(entry.place());
+                        }
+                    }
                 }
             }
             Entry::Element { path, value } => {

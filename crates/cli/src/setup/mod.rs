@@ -38,6 +38,10 @@ pub fn place(project: bool, config: &Config) -> Result<Place, Failure> {
     }
     let dir = |key| config.var(key).map(PathBuf::from);
     let home = dir("HOME").ok_or_else(|| Failure::Refused("HOME is not set; give --project".to_owned()))?;
+    // A folder that is not there is a mistake, and for root one that would be made.
+    if !home.is_dir() {
+        return Err(Failure::Refused(format!("HOME is {}, which is no directory; give --project", home.display())));
+    }
     let (claude, codex, xdg) = (dir("CLAUDE_CONFIG_DIR"), dir("CODEX_HOME"), dir("XDG_CONFIG_HOME"));
     Ok(Place::User { home, claude, codex, xdg })
 }
@@ -69,7 +73,9 @@ pub fn put(host: Host, place: &Place, parts: Parts, printer: Printer) -> Result<
             |failure| failure,
             |text| {
                 printer.tell(&text);
-                reason.followed("what would stand in it is shown above")
+                reason.followed(
+                    "what would stand in it is shown above: mend the file and do this again, or put that in by hand",
+                )
             },
         )
     })?;

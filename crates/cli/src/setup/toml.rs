@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, TableLike};
 
-use super::entry::{Edited, Entry, Match, holds};
+use super::entry::{Edited, Entry, Match, foreign, holds};
 use super::spelling::is_mixed;
 
 /// Puts the entries into a text. The error says where the text is not understood.
@@ -20,8 +20,15 @@ pub fn put(text: &str, entries: &[Entry]) -> Result<Edited, String> {
                         parent.insert(name, item(value));
                         edited.added.push(entry.place());
                     }
-                    Some(found) if holds(&plain(found), value) => {}
-                    Some(_) => edited.left.push(entry.place()),
+                    Some(found) => {
+                        let found = plain(found);
+                        if let Some(why) = foreign(&found, value, &entry.place()) {
+                            return Err(why);
+                        }
+                        if !holds(&found, value) {
+                            edited.left.push(entry.place());
+                        }
+                    }
                 }
             }
             Entry::Element { path, value } => {

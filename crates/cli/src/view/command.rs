@@ -115,6 +115,7 @@ impl CommandView {
                 shown_from: output.shown_from,
                 truncated: output.truncated,
                 gap: output.gap,
+                unwritten: output.unwritten,
                 withheld: output.withheld || snapshot.withheld,
                 log: path(output.log.as_ref()),
             },
@@ -165,6 +166,7 @@ impl CommandView {
                 shown_from,
                 truncated,
                 gap: finished.gap,
+                unwritten: finished.unwritten,
                 withheld: false,
                 log: path(finished.log.as_ref()),
             },
@@ -368,7 +370,7 @@ pub mod tests {
         assert_eq!(json["command"], json!(["sh", "-c", "make\ntest"]));
         assert_eq!(
             json["output"],
-            json!({"text": "b\n", "bytes": 4, "shown_from": 0, "truncated": false, "gap": null, "withheld": false, "log": null})
+            json!({"text": "b\n", "bytes": 4, "shown_from": 0, "truncated": false, "gap": null, "unwritten": null, "withheld": false, "log": null})
         );
         let listed = serde_json::to_value(CommandView::listed(&snapshot())).expect("plain data");
         assert!(listed["output"].get("text").is_none());

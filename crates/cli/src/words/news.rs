@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::{Completion, HeadsUp, ReconcileReport, Snapshot};
 use outlast_core::ending::{BY_OWNER_GONE, End};
 use outlast_core::id::{CommandId, ReportId, SessionId};
-use outlast_core::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
+use outlast_core::names::{PROCESS_CHARACTERS, display_line, quoted, shorten, shown_label};
 use outlast_core::notice::{self, Discarded, DiscardedState, EndLines, SurvivorLine};
 use outlast_core::record::{ClosedRecord, Fate};
 use outlast_core::request::line_of;
@@ -227,7 +227,7 @@ pub fn resumed(report: &ReconcileReport) -> Option<String> {
 /// The commands that still run, for a person, in one line that names at most so many.
 pub fn still_running(running: &[Snapshot], most: usize) -> String {
     let name = |one: &Snapshot| match &one.label {
-        Some(label) => format!("{} {}", one.id, quoted(label)),
+        Some(label) => format!("{} {}", one.id, quoted(&shown_label(label))),
         None => one.id.to_string(),
     };
     let names: Vec<String> = running.iter().take(most).map(name).collect();

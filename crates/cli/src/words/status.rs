@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use outlast::{Demotion, Finished, Snapshot, StopOutcome, Tracked};
+use outlast::{Demotion, Finished, Missing, Snapshot, StopOutcome, Tracked};
 use outlast_core::ending::{BY_OWNER_GONE, BY_SESSION_END, BY_SUPERVISOR_LOST, End, Fact};
 use outlast_core::id::CommandId;
 use outlast_core::names::{PROCESS_CHARACTERS, display_line, quoted, shorten};
 use outlast_core::notice::{self, Prospects, StatusHead, StatusPhase};
 use outlast_core::push::Push;
-use outlast_core::record::{Fate, Phase, Survivor};
+use outlast_core::record::{Fate, Gap, Phase, Survivor, Unwritten};
 use outlast_core::text::TEXT_BYTES;
 use outlast_core::text::excerpt::Tail;
 use outlast_core::units::{format_elapsed, format_time};
@@ -85,9 +85,7 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
     if snapshot.withheld {
         lines.push("its final text is withheld by a text policy".to_owned());
     }
-    if let Some(gap) = snapshot.output.gap {
-        lines.push(format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
-    }
+    lines.extend(missing(snapshot.output.gap, snapshot.output.unwritten));
     lines.extend(snapshot.tracked.as_ref().map(tracked));
     lines.extend(pruned(snapshot));
     lines.extend(snapshot.report.as_ref().map(|report| format!("named by report {}", display_line(report))));
@@ -97,6 +95,23 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
     }
     lines.extend(snapshot.note.as_deref().map(display_line));
     lines
+}
+
+/// What is not in its log and why, one line each; usually nothing.
+fn missing(gap: Option<Gap>, unwritten: Option<Unwritten>) -> impl Iterator<Item = String> {
+    let dropped = gap.map(|gap| format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
+    let unwritten =
+        unwritten.map(|part| format!("{} bytes at offset {} could not be written to the log", part.bytes, part.offset));
+    dropped.into_iter().chain(unwritten)
+}
+
+/// The words of the mark that stands in place of missing bytes in output that is read.
+pub fn missing_here(why: Missing) -> &'static str {
+    match why {
+        Missing::Capped => "dropped here by the log's cap",
+        Missing::Unwritten => "missing here, which could not be written to the log",
+        Missing::Gone => "missing here, whose log is gone",
+    }
 }
 
 /// That its output was pruned, and when; usually nothing.
@@ -137,7 +152,7 @@ fn ended_survivors(at_end: &[Survivor]) -> Option<String> {
 }
 
 /// What is said on standard error of a command that ended in the foreground; usually nothing. `because`:
-/// why its session ended it, where that is known. `missing`: where its output was passed on, how much of it was not.
+/// why its session ended it, where that is known. `lacking`: where its output was passed on, how much of it was not.
 pub fn ended_inline(finished: &Finished, because: Option<&str>, missing: Option<u64>, reader: Reader) -> Vec<String> {
     let exit = &finished.exit;
     let mut lines = Vec::new();
@@ -148,7 +163,13 @@ pub fn ended_inline(finished: &Finished, because: Option<&str>, missing: Option<
             .errors
             .first()
             .map_or_else(|| format!("{step}: {errno}"), |error| shorten(error, 2 * PROCESS_CHARACTERS));
-        lines.push(format!("cannot start {program}{place}; the step that failed is {reason}"));
+        lines.push(match (step.as_str(), errno.as_str()) {
+            ("exec", "ENOENT") if !program.contains('/') && !program.is_empty() => {
+                format!("cannot start {program}: it was not found in PATH")
+            }
+            ("cwd", _) => format!("cannot start {program}{place} ({reason}); name another directory with --cwd"),
+            _ => format!("cannot start {program}; the step that failed is {reason}"),
+        });
         return lines;
     }
     if cut_short(Some(&exit.end)) {
@@ -159,13 +180,14 @@ pub fn ended_inline(finished: &Finished, because: Option<&str>, missing: Option<
     let name = exit.alias.map_or_else(|| exit.id.to_string(), |alias| alias.to_string());
     lines.extend(survivors(&name, &exit.survivors, reader));
     lines.extend(ended_survivors(&exit.survivors));
-    if let Some(gap) = finished.gap {
-        let dropped = format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset);
-        lines.push(match missing {
-            None => dropped,
-            Some(0) => format!("{dropped}; here all were passed on"),
-            Some(bytes) => format!("{bytes} bytes are missing from the output here: nobody read on, and {dropped}"),
-        });
+    let said = missing(finished.gap, finished.unwritten);
+    match lacking {
+        None => lines.extend(said),
+        Some(0) => lines.extend(said.map(|line| format!("{line}; here all were passed on"))),
+        Some(bytes) => {
+            lines.push(format!("{bytes} bytes are missing from the output here, which nobody read in time"));
+            lines.extend(said);
+        }
     }
     lines.extend(exit.tracked.as_ref().map(tracked));
     lines.extend(notice::records_incomplete(&exit.errors));
@@ -219,7 +241,7 @@ pub fn joined(id: &CommandId) -> String {
 /// The one line that a demotion says; `asked` is why it was asked for.
 pub fn moved(demotion: &Demotion, detached: bool, asked: Option<&str>) -> String {
     let id = *demotion.command.id();
-    let prospects = Prospects { tools: false, push: Push::Never, detached };
+    let prospects = Prospects { tools: false, push: Push::Never, detached, kept: demotion.errors.is_empty() };
     let why = match demotion.by {
         DemotedBy::Grace => return notice::demotion(id, prospects),
         DemotedBy::Background => return notice::started(id, None, prospects),
@@ -269,7 +291,8 @@ pub fn waited(snapshot: &Snapshot, waited: Duration, met: bool) -> String {
         _ => notice::records_incomplete(&snapshot.errors),
     };
     let phase = waited_phase(snapshot, waited, met);
-    std::iter::once(phase).chain(incomplete).chain(pruned(snapshot)).collect::<Vec<_>>().join("\n")
+    let note = snapshot.note.as_deref().map(display_line);
+    std::iter::once(phase).chain(incomplete).chain(pruned(snapshot)).chain(note).collect::<Vec<_>>().join("\n")
 }
 
 fn waited_phase(snapshot: &Snapshot, waited: Duration, met: bool) -> String {

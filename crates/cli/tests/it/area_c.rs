@@ -95,6 +95,22 @@ fn c4_full_disk_loses_no_end() {
     assert!(told.output().ends_with("LAST\n"), "the kept tail is not readable: {told:?}");
     let errors = world.record(&id, "exit.json").at("/errors").to_string();
     assert!(["ENOSPC", "o space"].iter().any(|words| errors.contains(words)), "{errors}");
+    // What is nowhere is told as that, and never as what the cap dropped.
+    let status = world.status(&id);
+    let (from, missing) = (status.int("/output/unwritten/offset"), status.int("/output/unwritten/bytes"));
+    assert!(status.at("/output/gap").is_null(), "{status:?}");
+    let whole = seq(1, 1_000_000) + "LAST\n";
+    let (head, next) = (usize::try_from(from).expect("small"), usize::try_from(from + missing).expect("small"));
+    assert_eq!(world.raw(&id), [&whole[..head], &whole[next..]].concat().into_bytes());
+    let mark = format!("[{missing} bytes missing here, which could not be written to the log, from offset {from};");
+    let text = world.outlast(&["logs", &id]).ok();
+    assert!(text.text().contains(&mark) && !text.text().contains("cap"), "{text:?}");
+    let text = world.outlast(&["status", &id]).ok();
+    assert!(text.text().contains(&format!("{missing} bytes at offset {from} could not be written")), "{text:?}");
+    // Behind it nothing is masked that its own lines show to be no secret.
+    let offset = (next + 100).to_string();
+    let read = world.outlast(&["logs", &id, "--offset", &offset, "--bytes", "60"]).ok();
+    assert_eq!(read.text(), whole[next + 100..next + 160]);
     // An exit that is not an error by itself is one by its lost output. It needs room for its records.
     fs::remove_file(world.dir(&id).join("output.log")).expect("a log");
     let clean = bg_shell(&world, &[], "seq 1000000");

@@ -111,7 +111,7 @@ fn d6_asking_is_not_failing() {
 #[test]
 fn d8_lists_are_in_start_order_and_in_one_line_each() {
     let world = world();
-    let long = format!("first {}", "word ".repeat(100));
+    let long = format!("first {}", "word ".repeat(30));
     world.bg(&["--label", &long, "sleep", "50"]);
     bg_shell(&world, &[], "sleep 50\n: a second line\n: a third line that goes on and on and on and on and on");
     let list = world.list();

@@ -136,6 +136,20 @@ fn g5_foreground_session_has_no_notices() {
     assert!(world.dir(&id).join("exit.json").exists(), "nobody listens, but the record is there");
 }
 
+/// Covers: G1
+#[test]
+fn g1_what_is_said_into_a_closed_output_stays_to_be_told() {
+    let world = world();
+    let id = ended(&world, &[], "exit 3");
+    for verb in ["inbox --ack", "inbox --ack --json", &format!("wait {id}")] {
+        world.shell(&format!("outlast {verb} >&-")).run();
+        assert_eq!(world.outlast(&["inbox", "--json"]).ok().json().items("/completions").len(), 1, "{verb}");
+    }
+    // Whoever throws it away has asked for that.
+    world.shell("outlast inbox --ack >/dev/null").run().ok();
+    assert!(world.outlast(&["inbox", "--json"]).ok().json().items("/completions").is_empty());
+}
+
 #[test]
 fn g14_the_form_of_delivery_is_kept_and_every_one_is_pending() {
     let world = world();

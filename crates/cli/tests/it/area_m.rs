@@ -203,6 +203,33 @@ fn m10_damaged_session_is_said() {
     }
 }
 
+#[test]
+fn m10_a_damaged_session_can_be_ended_and_removed() {
+    let world = world();
+    world.wait(&world.bg(&["true"]));
+    let session = world.session();
+    let kept = || *world.outlast(&["session", "show", &session, "--json"]).ok().json().at("/kept") == true;
+    world.wait_until("its keeper has left", || !kept());
+    let dir = world.session_dir(&session);
+    fs::write(dir.join("session.json"), "{ torn").expect("our file");
+    let refused = world.outlast(&["run", "--", "true"]).exits(70);
+    assert_eq!(refused.err().matches("session.json").count(), 1, "said once: {refused:?}");
+    assert!(refused.err().contains("session end"), "no way out: {refused:?}");
+    world.outlast(&["session", "end", &session]).ok();
+    assert_eq!(world.outlast(&["session", "show", &session, "--json"]).ok().json().str("/closed_by"), "model");
+    world.outlast(&["run", "--", "true"]).exits(4);
+    // A damaged ledger keeps that session alone.
+    fs::write(dir.join("inbox.json"), "{ torn").expect("our file");
+    let told = world.outlast(&["inbox"]).exits(70);
+    assert!(told.err().contains("move that file away"), "no way out: {told:?}");
+    assert!(world.outlast(&["doctor"]).text().contains("inbox.json"));
+    let kept = world.outlast(&["gc", "--keep-age", "1ms"]).ok();
+    assert!(kept.err().contains("inbox.json") && dir.exists(), "{kept:?}");
+    fs::remove_file(dir.join("inbox.json")).expect("our file");
+    world.outlast(&["gc", "--keep-age", "1ms", "--untold"]).ok();
+    assert!(!dir.exists(), "it stays");
+}
+
 /// Covers: M1, M4
 #[test]
 fn m4_foreign_state_is_refused_and_commands_still_run() {

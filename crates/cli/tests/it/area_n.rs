@@ -135,7 +135,7 @@ fn n9_secrets_are_masked_and_what_is_no_directory_is_refused() {
     assert!(created.len() == 1 && created[0].starts_with("****"), "{created:?}");
     for wrong in ["t/a", "none", "/dev/null"] {
         let refused = world.outlast(&["run", "--track-changes", wrong, "true"]).exits(2).err();
-        assert!(refused.contains("no absolute path of a directory"), "{refused}");
+        assert!(refused.contains("no directory"), "{refused}");
     }
     world.outlast(&["run", "--track-changes", "t", "--join", "true"]).exits(2);
     assert!(shell_json(&world, &[], "true").null("/tracked"));

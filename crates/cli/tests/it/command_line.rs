@@ -33,6 +33,47 @@ fn usage_errors_end_with_2_and_a_reason() {
 
 /// Covers: U5
 #[test]
+fn u5_what_is_refused_says_what_to_do() {
+    let world = world();
+    let rows: [(&[&str], i32, &str); 12] = [
+        (&["run", "--grace", "-5s", "--", "true"], 2, "'-5s' for '--grace <D>'"),
+        (&["run", "--pids", "-1", "--", "true"], 2, "'-1' for '--pids <N>'"),
+        (&["logs", "w1", "--tail", "-3"], 2, "'-3' for '--tail <N>'"),
+        (&["run", "--track-changes", "/nonexistent", "--", "true"], 2, "is no directory"),
+        (&["run", "-e", "OUTLAST_SESSION=x", "--", "true"], 2, "cannot be set"),
+        (&["run", "--cwd", "/nonexistent", "--", "true"], 126, "name another directory with --cwd"),
+        (&["run", "--", "no-such-program"], 127, "cannot start no-such-program: it was not found in PATH"),
+        (&["mcp", "--http", "18765"], 2, "127.0.0.1:8765"),
+        (&["stop"], 2, "--all"),
+        (&["wait", "w1", "--until", "never"], 2, "`outlast wait --help`"),
+        (&["setup", "claude"], 4, "give --project"),
+        (&["session", "resume", "ses_"], 2, "`outlast session --help`"),
+    ];
+    for (words, code, what) in rows {
+        let told = world.call(words).env("HOME", "/nonexistent").run().exits(code);
+        assert!(told.err().contains(what), "{what}: {told:?}");
+    }
+    assert!(!std::path::Path::new("/nonexistent").exists());
+    let told = world.shell("unset OUTLAST_SESSION; outlast logs w1").run().exits(3);
+    assert!(told.err().contains("session start --anchor"), "{told:?}");
+    let dir = world.work().display().to_string();
+    let tracked = world.outlast(&["run", "--json", "--track-changes", ".", "--", "true"]).ok().json();
+    assert_eq!(tracked.str("/tracked/dir"), dir);
+}
+
+/// Covers: R9
+#[test]
+fn r9_a_label_that_no_notice_could_hold_is_refused() {
+    let world = world();
+    let refused = world.outlast(&["run", "-b", "--label", &"L".repeat(201), "--", "true"]).exits(2);
+    assert!(refused.err().contains("200 characters") && refused.err().len() < 300, "{refused:?}");
+    assert!(world.list().is_empty());
+    let id = world.bg(&["--label", &"L".repeat(200), "--", "true"]);
+    assert_eq!(world.wait(&id).str("/label").len(), 200);
+}
+
+/// Covers: U5
+#[test]
 fn u5_kinds_of_outcome_are_told_apart() {
     let world = world();
     let rows: [(&[&str], i32, &str); 6] = [
@@ -224,6 +265,13 @@ fn stopped_keeper_or_supervisor_is_named_and_nothing_hangs() {
     let world = world();
     let id = bg_shell(&world, &[], "echo $PPID $$ >s; exec sleep 300");
     let (supervisor, _, keeper) = family(&world, "s");
+    proc::signal(supervisor, Signal::STOP);
+    for verb in [&["wait", &id, "--timeout", "1ms"][..], &["logs", &id], &["status", &id], &["send", &id, "--eof"]] {
+        let told = world.call(verb).within(Duration::from_secs(40)).run();
+        let named = format!("(pid {supervisor}) does not answer");
+        assert!((told.text() + &told.err()).contains(&named), "does not name the stopped process: {told:?}");
+    }
+    proc::signal(supervisor, Signal::CONT);
     for (pid, verb) in [(supervisor, &["stop", &id][..]), (keeper, &["run", "-b", "--", "true"])] {
         proc::signal(pid, Signal::STOP);
         let told = world.call(verb).within(Duration::from_secs(40)).run();

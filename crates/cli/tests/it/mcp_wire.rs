@@ -31,11 +31,18 @@ fn every_line_that_asks_is_answered() {
         ("{nope", -32700, Value::Null),
         ("17", -32600, Value::Null),
         (r#"{"jsonrpc":"2.0","id":901}"#, -32600, json!(901)),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"tools/list"}"#, -32600, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":{"a":1},"method":"tools/list"}"#, -32600, Value::Null),
+        ("[]", -32600, Value::Null),
     ] {
         let errors = errors(&mut client, line);
         assert_eq!(errors.len(), 1, "{line}: {errors:?}");
         assert_eq!((&errors[0]["error"]["code"], &errors[0]["id"]), (&json!(code), &id), "{line}");
     }
+    let part = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{META}}}}}"#);
+    client.raw(&format!("[{},{}]", part(902), part(903)));
+    let is_answered = |id: u64| client.said().iter().any(|one| one.0["id"] == id && one.has("/result/tools"));
+    world.wait_until("both are answered", || is_answered(902) && is_answered(903));
     let long = format!("{{\"long\":\"{}\"}}", "x".repeat(17 << 20));
     assert_eq!(errors(&mut client, &long)[0]["error"]["code"], -32600);
     for malformed in [json!({"name": "run", "arguments": "x"}), json!({"name": 5})] {

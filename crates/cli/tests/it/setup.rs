@@ -32,6 +32,7 @@ fn me(world: &World) -> PathBuf {
 #[track_caller]
 fn setup(world: &World, words: &[&str]) -> Output {
     fs::create_dir_all(world.file("project")).expect("a folder");
+    fs::create_dir_all(me(world)).expect("a folder");
     let words = [&["setup"], words].concat();
     world.call(&words).env("HOME", me(world)).cwd(world.file("project")).run()
 }
@@ -166,6 +167,20 @@ fn what_is_not_understood_is_left_alone_and_named() {
         ("codex", ".codex/config.toml", "a = 1\r\nb = 2\n", "make them alike"),
         ("codex", ".codex/config.toml", "a = 1\nb = = 2\n", "line 2"),
         ("codex", ".codex/config.toml", "hooks = { Stop = [] }\n", "`hooks.Stop`"),
+        // What hooks and lines would speak of is another program.
+        (
+            "claude",
+            ".claude.json",
+            "{\"mcpServers\": {\"outlast\": {\"url\": \"http://x/mcp\"}}}",
+            "`mcpServers.outlast`",
+        ),
+        ("codex", ".codex/config.toml", "[mcp_servers.outlast]\ncommand = \"mine\"\n", "`mcp_servers.outlast`"),
+        (
+            "opencode",
+            ".config/opencode/opencode.json",
+            "{\"mcp\": {\"outlast\": {\"command\": [\"mine\"]}}}",
+            "`mcp.outlast`",
+        ),
         ("opencode", ".config/opencode/plugin/outlast.js", "// mine", "somebody else"),
         ("gemini", ".gemini/GEMINI.md", "x\n<!-- outlast setup for gemini: begin -->\ny\n", "line 2"),
     ] {

@@ -75,9 +75,10 @@ impl Gate {
         };
         match (checked, self.mode) {
             (Ok(()), _) => Ok(None),
-            (Err(why), Mode::Enforce) => {
-                Err(format!("the command gate does not allow {why}; nothing ran, and trying it again changes nothing"))
-            }
+            (Err(why), Mode::Enforce) => Err(format!(
+                "the command gate does not allow {why}; nothing ran, and trying it again changes nothing; \
+                     a person can add it to `allow` below `[gate]` in the file that OUTLAST_POLICY names"
+            )),
             (Err(why), _) => Ok(Some(format!("the command gate would not allow {why}; it only warns here"))),
         }
     }

@@ -29,12 +29,16 @@ pub enum FileCause {
     /// The content is not what was written there.
     #[error("damaged: {0}")]
     Damaged(String),
+    /// A newer outlast wrote it, in a form that this one does not know.
+    #[error("a newer outlast wrote it; update this one")]
+    Newer,
 }
 
 fn hint(errno: Errno) -> &'static str {
     match errno {
         Errno::ACCESS | Errno::PERM => "; check who owns it and its mode",
         Errno::NOSPC | Errno::DQUOT => "; make room on that file system",
+        Errno::NOTDIR => "; move what stands there away, or name another directory",
         Errno::ROFS => "; name a writable state directory",
         Errno::MFILE | Errno::NFILE => "; raise the limit of open files",
         _ => "",
@@ -69,7 +73,7 @@ impl FileError {
     pub fn errno(&self) -> Option<Errno> {
         match self.cause {
             FileCause::Os(errno) => Some(errno),
-            FileCause::Refused(_) | FileCause::Damaged(_) => None,
+            FileCause::Refused(_) | FileCause::Damaged(_) | FileCause::Newer => None,
         }
     }
 
@@ -91,6 +95,11 @@ impl FileError {
     /// True if nothing can be written there now: a full or read-only file system, or a file that is not to change.
     pub fn is_unwritable(&self) -> bool {
         matches!(self.errno(), Some(Errno::ROFS | Errno::NOSPC | Errno::DQUOT | Errno::PERM))
+    }
+
+    /// True if a newer outlast wrote it.
+    pub fn is_newer(&self) -> bool {
+        matches!(self.cause, FileCause::Newer)
     }
 
     /// True if the file or directory does not exist.

@@ -89,7 +89,7 @@ impl LogWriter {
             start: 0,
             cap,
             bytes: 0,
-            kept: Kept::Hole { end: 0 },
+            kept: Kept::Final { gap: None },
             failure: Some(failure),
             punch: punch_hole,
         }
@@ -165,9 +165,15 @@ impl LogWriter {
         (self.punch)(file, from, to - from).map(|()| to - self.start)
     }
 
+    /// What is in the file stays as it is, and so does what was dropped of it: the cap drops nothing of what is not there.
     fn fail(&mut self, failure: FileError) {
         self.failure.get_or_insert(failure);
         self.file = None;
+        self.kept = match &self.kept {
+            // The beginning is all there is, and it has no end that could be told from a hole.
+            Kept::Beginning { .. } => Kept::Final { gap: None },
+            Kept::Hole { .. } | Kept::Trimmed { .. } | Kept::Final { .. } => Kept::Final { gap: self.gap() },
+        };
     }
 
     fn path(&self) -> std::path::PathBuf {
@@ -263,7 +269,11 @@ impl LogWriter {
         let missing = self.bytes - kept - tail.len() as u64;
         let mark = if missing > 0 { mark_of(missing) } else { Vec::new() };
         let text = [&mark[..], tail].concat();
-        write(file, &text, self.start + kept).map_err(|e| FileError::io("write", self.path(), &e))?;
+        if let Err(error) = write(file, &text, self.start + kept) {
+            // Half a mark is no output. Where that cannot be taken out either, the failure is told all the same.
+            let _ = effect::set_len(name::LOG, file, self.start + kept);
+            return Err(FileError::io("write", self.path(), &error));
+        }
         let gap = Gap { offset: kept, bytes: missing, on_disk: mark.len() as u64 };
         Ok((missing > 0).then_some(gap))
     }

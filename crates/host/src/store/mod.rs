@@ -8,7 +8,7 @@ use outlast_core::record::{Durability, SchemaCheck, check_schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::dir::{Dir, FileError, Result};
+use crate::dir::{Dir, FileCause, FileError, Result};
 
 pub mod reader;
 pub mod index;
@@ -143,7 +143,7 @@ pub(crate) fn load<T: DeserializeOwned>(dir: &Dir, name: &str, expected: &str) -
         schema: String,
     }
     let Some(bytes) = dir.read_if_there(name, MAX_RECORD)? else { return Ok(None) };
-    let damaged = |why: String| FileError::damaged("understand", dir.path_of(name), why);
+    let damaged = |why: String| FileError::damaged("understand", dir.path_of(name), why + way_out(name));
     if begins_with_schema(&bytes, expected) {
         // Parsed once: a second key of that name would be an error.
         let record = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
@@ -159,8 +159,20 @@ pub(crate) fn load<T: DeserializeOwned>(dir: &Dir, name: &str, expected: &str) -
     };
     match serde_json::from_slice(&bytes) {
         Ok(record) => Ok(Some(Loaded { record, newer })),
-        Err(_) if newer => Err(damaged(format!("a newer outlast wrote it ({}); update this one", head.schema))),
+        Err(_) if newer => {
+            let (action, path) = ("understand", dir.path_of(name));
+            Err(FileError { action, path, cause: FileCause::Newer })
+        }
         Err(e) => Err(damaged(e.to_string())),
+    }
+}
+
+/// What to do about a damaged file, where something can be done.
+fn way_out(name: &str) -> &'static str {
+    match name {
+        name::SESSION => "; `outlast session end` closes that session, once nothing in it runs",
+        name::LEDGER => "; move that file away, and what it knew as told is told once more",
+        _ => "",
     }
 }
 

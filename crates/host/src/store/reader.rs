@@ -67,9 +67,14 @@ impl LogReader {
 
     /// Bytes of output: as told by [`LogReader::update`], else as far as the file goes now.
     pub fn len(&self) -> Result<u64> {
-        if let Some(end) = self.end {
-            return Ok(end);
+        match self.end {
+            Some(end) => Ok(end),
+            None => self.written(),
         }
+    }
+
+    /// How far the output goes in the file, of which nothing else (a trailer) is there: that of a log that failed.
+    pub fn written(&self) -> Result<u64> {
         let (missing, on_disk) = match self.gap {
             Some(gap) => (gap.bytes, self.on_disk(&gap)?),
             None => (0, 0),

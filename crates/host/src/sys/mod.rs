@@ -10,6 +10,7 @@ pub mod spawn;
 pub mod fork;
 pub mod descriptors;
 pub mod memory;
+pub mod closed;
 
 use rustix::io::Errno;
 

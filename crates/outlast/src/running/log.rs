@@ -52,7 +52,7 @@ impl Running {
                 }
                 return Ok(true);
             }
-            Some(Piece::Gap { offset, bytes }) => {
+            Some(Piece::Gap { offset, bytes, .. }) => {
                 // Of a gap that grew over what was passed on already only the rest is missing.
                 let missing = (offset + bytes).saturating_sub(before);
                 self.pass_rest(true);

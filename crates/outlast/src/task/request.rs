@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::id::{CommandId, SessionId};
-use outlast_core::names::{NameField, check_name};
+use outlast_core::names::{NameField, check_label, check_name, shown_label};
 use outlast_core::origin::{Origin, Provenance};
 use outlast_core::record::{PROCESS, TASK};
 use outlast_core::request::{Delivery, Limits, LogCap, OsText, Request, STOP_GRACE_MS, Stdin};
@@ -41,7 +41,7 @@ pub struct TaskRequest {
     pub cap: LogCap,
     /// The project that it belongs to, for the text policy ([`TextPolicy`](crate::TextPolicy)).
     pub project: Option<String>,
-    /// A line for people.
+    /// A line for people, of at most 200 characters.
     pub label: Option<String>,
     /// The consumer that starts it.
     pub consumer: String,
@@ -102,6 +102,7 @@ impl TaskRequest {
         name(NameField::Kind, &self.kind)
             .or_else(taken)
             .or_else(|| name(NameField::Consumer, &self.consumer))
+            .or_else(|| self.label.as_deref().and_then(|label| check_label(label).err()).map(|error| error.to_string()))
             .or_else(nul)
     }
 
@@ -139,7 +140,7 @@ impl TaskRequest {
             cap: self.cap,
             over_cap: Default::default(),
             hold: 0,
-            label: self.label.clone(),
+            label: self.label.as_deref().map(shown_label),
             consumer: if good { self.consumer.clone() } else { CONSUMER.to_owned() },
             trust: self.provenance.trust(),
             delivery: self.delivery,

@@ -182,7 +182,7 @@ fn c7_a_follower_never_shows_what_the_cap_dropped_as_zeros() {
                     assert!(bytes.iter().all(|byte| byte.is_ascii_digit() || *byte == b'\n'), "at {offset}");
                     shown += bytes.len() as u64;
                 }
-                Piece::Gap { offset, bytes } => {
+                Piece::Gap { why: _, offset, bytes } => {
                     assert!(offset <= shown + missing, "a gap at {offset} after {}", shown + missing);
                     missing = offset + bytes - shown;
                 }

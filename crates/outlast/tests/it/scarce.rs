@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use outlast::core::ending::End;
-use outlast::{Command, Piece, ReadOptions, Runtime, Session, WaitOptions};
+use outlast::{Command, Missing, Piece, ReadOptions, Runtime, Session, WaitOptions};
 use serde_json::Value;
 
 use crate::world::{World, config, executable, in_world, nothing_left, start};
@@ -38,6 +38,10 @@ fn bytes(offset: u64, bytes: &[u8]) -> Piece {
     Piece::Bytes { offset, stream: outlast::Stream::Merged, at_ms: None, bytes: bytes.to_vec() }
 }
 
+fn gap(why: Missing, offset: u64, bytes: u64) -> Piece {
+    Piece::Gap { why, offset, bytes }
+}
+
 /// Covers: B11, C4
 #[test]
 fn b11_the_kept_tail_stands_in_for_a_log_that_failed() {
@@ -53,24 +57,27 @@ fn b11_the_kept_tail_stands_in_for_a_log_that_failed() {
             exit["output"]["whole"] = false.into();
             exit["errors"] = serde_json::json!(["the log failed"]);
         });
+        edit(&dir, "status.json", |status| status["output"]["whole"] = false.into());
         let log = std::fs::OpenOptions::new().write(true).open(dir.join("output.log")).expect("a log");
         log.set_len(start + 5).expect("cut");
+        let lost = command.snapshot().await.expect("a look").output.unwritten.expect("part of it is nowhere");
+        assert_eq!((lost.offset, lost.bytes), (5, 6));
         let (all, problem) = pieces(&command, ReadOptions::default()).await;
         let tail = bytes(11, b"ee\nfour\n");
-        assert_eq!(all, [bytes(0, b"one\nt"), Piece::Gap { offset: 5, bytes: 6 }, tail.clone()]);
+        assert_eq!(all, [bytes(0, b"one\nt"), gap(Missing::Unwritten, 5, 6), tail.clone()]);
         assert_eq!(problem.as_deref(), Some("the log failed"));
         let last = ReadOptions { tail_lines: Some(1), ..ReadOptions::default() };
         assert_eq!(pieces(&command, last).await.0, [bytes(14, b"four\n")]);
         let inside = ReadOptions { offset: 12, bytes: Some(3), ..ReadOptions::default() };
         assert_eq!(pieces(&command, inside).await.0, [bytes(12, b"e\nf")]);
         let mut follower = command.follow(6).await.expect("a follower");
-        assert_eq!(follower.next().await.expect("a piece"), Some(Piece::Gap { offset: 6, bytes: 5 }));
+        assert_eq!(follower.next().await.expect("a piece"), Some(gap(Missing::Unwritten, 6, 5)));
         assert_eq!(follower.next().await.expect("a piece"), Some(tail));
         assert_eq!(follower.next().await.expect("the end"), None);
 
         std::fs::remove_file(dir.join("output.log")).expect("no log");
         let (all, problem) = pieces(&command, ReadOptions::default()).await;
-        assert_eq!(all, [Piece::Gap { offset: 0, bytes: 11 }, bytes(11, b"ee\nfour\n")]);
+        assert_eq!(all, [gap(Missing::Gone, 0, 11), bytes(11, b"ee\nfour\n")]);
         assert!(problem.as_ref().is_some_and(|problem| problem.contains("no log")), "{problem:?}");
     });
 }

@@ -1,6 +1,6 @@
 //! Turns pieces of output into what is printed of them.
 
-use outlast::Piece;
+use outlast::{Missing, Piece};
 use outlast_core::text::clean::Cleaner;
 use outlast_core::text::excerpt::{Grep, whole_characters};
 use outlast_core::text::fold::{cut_line, fold};
@@ -10,6 +10,7 @@ use outlast_core::units::format_time;
 use super::merged;
 use crate::exit::Failure;
 use crate::output::Printer;
+use crate::words;
 
 /// Text that is gathered before equal lines in it are counted, in bytes; what bounds the memory.
 const GATHERED: usize = 256 * 1024;
@@ -62,7 +63,7 @@ impl Reader {
     pub fn take(&mut self, piece: Piece) -> Result<(), Failure> {
         match piece {
             Piece::Gap { .. } if self.raw => Ok(()),
-            Piece::Gap { offset, bytes } => self.gap(offset, bytes),
+            Piece::Gap { why, offset, bytes } => self.gap(why, offset, bytes),
             Piece::Bytes { bytes, .. } if self.raw => self.printer.print(bytes),
             Piece::Bytes { at_ms: None, .. } if self.timestamps => Err(merged("--timestamps")),
             Piece::Bytes { bytes, at_ms, .. } => {
@@ -88,7 +89,7 @@ impl Reader {
     }
 
     /// Ends the text before the gap and begins anew behind it.
-    fn gap(&mut self, offset: u64, bytes: u64) -> Result<(), Failure> {
+    fn gap(&mut self, why: Missing, offset: u64, bytes: u64) -> Result<(), Failure> {
         let rest = std::mem::take(&mut self.cleaner).finish();
         self.cut.clear();
         self.lines(&rest)?;
@@ -98,8 +99,9 @@ impl Reader {
         self.flush()?;
         self.inside = true;
         let next = offset.saturating_add(bytes);
-        let mark = "dropped here by the log's cap, from offset";
-        self.printer.print(format!("[{bytes} bytes {mark} {offset}; the next offset that exists is {next}]\n"))
+        let mark = words::missing_here(why);
+        self.printer
+            .print(format!("[{bytes} bytes {mark}, from offset {offset}; the next offset that exists is {next}]\n"))
     }
 
     fn lines(&mut self, text: &str) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outlast::RunRequest;
@@ -41,7 +42,7 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
         (false, false) => Stdin::Null,
     };
     request.notify = notify(&args.notify)?;
-    request.track_changes = args.track_changes.as_ref().map(|dir| config.cwd.join(dir));
+    request.track_changes = args.track_changes.as_ref().map(|dir| plain(&config.cwd.join(dir)));
     request.streams = args.streams.into();
     request.grace = args.grace.or(config.bounds.grace).or((!config.terminal).then_some(GRACE));
     request.limits = limits(args, &config.bounds);
@@ -57,6 +58,11 @@ pub fn build(args: &RunArgs, context: &Context) -> Result<RunRequest, Failure> {
     request.follow = !args.json && !args.background;
     request.join = args.join && !args.unique;
     Ok(request)
+}
+
+/// The path without the components that say nothing (`.`), as people write it.
+fn plain(path: &Path) -> PathBuf {
+    path.components().collect()
 }
 
 fn notify(expressions: &[String]) -> Result<Vec<String>, Failure> {

@@ -326,7 +326,8 @@ fn fill_a_disk(disk: &std::path::Path) {
     let dir = Dir::open_state_root(disk).unwrap();
     let space = Reserved::create(&dir, name::EXIT_SPACE, name::EXIT, 16_384).unwrap();
     std::fs::write(dir.path_of("ballast"), vec![1; 40_000]).unwrap();
-    let mut log = LogWriter::create(&dir, "yes", LogCap::default()).unwrap();
+    // Less than came, and less than fits.
+    let mut log = LogWriter::create(&dir, "yes", LogCap { head: 200_000, tail: 500_000 }).unwrap();
     write(&mut log, 1_000_000, 65_536);
     assert!(log.failure().unwrap().to_string().contains("output.log"), "{:?}", log.failure());
     assert_eq!(log.failure().unwrap().errno(), Some(Errno::NOSPC));
@@ -342,7 +343,9 @@ fn fill_a_disk(disk: &std::path::Path) {
     let state = log.finish(Some(0));
     assert_eq!((state.bytes, state.whole), (1_100_000, false));
     assert_eq!(std::fs::metadata(dir.path_of(name::LOG)).unwrap().len(), length);
+    assert_eq!(state.gap, None, "the cap dropped nothing of what is not there");
     let reader = reader_of(&dir, &state);
+    assert_eq!(reader.written().unwrap(), length - state.start);
     let mut buffer = vec![0; length as usize];
     let ReadPiece::Bytes(count) = reader.read_at(0, &mut buffer).unwrap() else { panic!("no gap here") };
     assert!(buffer[..count] == bytes_of(0, length - state.start));
