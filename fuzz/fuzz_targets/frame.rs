@@ -66,7 +66,7 @@ fn sent(pieces: &[&[u8]]) {
             got.push((body, fds.len()));
         }
     };
-    for (number, piece) in pieces.iter().enumerate() {
+    for (number, piece) in pieces.iter().take(24).enumerate() {
         let kind = piece.last().copied().unwrap_or_default();
         let stream = [Stream::Out, Stream::Err, Stream::In][usize::from(kind) % 3];
         if kind & 8 == 0 {
