@@ -26,6 +26,7 @@ impl Source {
             || self.path.starts_with("tidy/")
             || self.path.starts_with("crates/testkit/")
             || self.path.starts_with("bench/")
+            || self.path.starts_with("fuzz/")
     }
 }
 

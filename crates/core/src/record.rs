@@ -2,6 +2,7 @@
 
 mod closed;
 mod kept;
+mod output;
 mod trace;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use crate::tracking::Tracked;
 
 pub use closed::{ClosedRecord, Discarded};
 pub use kept::{BoundRecord, ContextRecord, PrunedRecord, TextRecord};
+pub use output::{Gap, MOST_OUTPUT, OutputState, Unwritten};
 pub use trace::TraceLine;
 
 /// Names of the schemas of stored files; the number after the slash is the version.
@@ -186,40 +188,6 @@ pub enum Phase {
     Stopping,
     /// The leader was reaped and the end is recorded.
     Ended,
-}
-
-/// What a log's cap dropped, in offsets of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gap {
-    /// Offset of the first byte that is missing.
-    pub offset: u64,
-    /// How many bytes are missing.
-    pub bytes: u64,
-    /// How many bytes stand in the file where the gap is: a hole, or the mark that replaced it.
-    pub on_disk: u64,
-}
-
-/// What could not be written to a log, in offsets of the output: from where the log failed to where the bytes begin that
-/// were kept of the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unwritten {
-    /// Offset of the first byte that is nowhere.
-    pub offset: u64,
-    /// How many bytes.
-    pub bytes: u64,
-}
-
-/// The state of the captured output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OutputState {
-    /// Position in `output.log` of the first byte of output.
-    pub start: u64,
-    /// Bytes that came, whether or not they reached the file.
-    pub bytes: u64,
-    /// What the cap dropped.
-    pub gap: Option<Gap>,
-    /// Whether the file is complete but for the gap.
-    pub whole: bool,
 }
 
 /// `status.json`: replaced by the supervisor at each change of phase.

@@ -106,8 +106,11 @@ pub fn format_elapsed(elapsed: Duration) -> String {
 /// Reads a size such as `64KiB`, `1GiB`, `1MB`, `1.5MiB`, or a bare number of bytes.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let fail = || UnitError::Size { text: text.to_owned() };
+    if let Ok(bytes) = text.trim().parse() {
+        return Ok(bytes);
+    }
     let size: ByteSize = text.trim().parse().map_err(|_| fail())?;
-    // The parser saturates; a size at its end is one that was too large.
+    // The parser saturates; a size with a unit at its end is one that was too large.
     if size.as_u64() == u64::MAX { Err(fail()) } else { Ok(size.as_u64()) }
 }
 
@@ -268,6 +271,8 @@ mod tests {
             let message = parse_size(text).expect_err(text).to_string();
             assert!(message.contains(&format!("{text:?} is not a size")), "{message}");
         }
+        assert_eq!(parse_size(&format_size(u64::MAX)), Ok(u64::MAX));
+        assert_eq!(parse_size("18446744073709551616").ok(), None, "one more than there can be");
         assert_eq!(format_size(65_536), "64KiB");
         assert_eq!(format_size(1_500), "1500");
     }

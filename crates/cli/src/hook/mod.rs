@@ -22,8 +22,8 @@ use crate::exit::Failure;
 use crate::host::Surroundings;
 use crate::output::json_line;
 use crate::words;
-pub use form::Form;
-use form::{Call, Moment, Reply, asks_outlast};
+use form::{Call, Reply, asks_outlast};
+pub use form::{Form, Moment};
 
 /// Who is told: what a hook says stands where the model reads.
 const CONSUMER: &str = "model";
@@ -53,10 +53,42 @@ pub fn form(host: &str) -> Option<&'static Form> {
     }
 }
 
+/// What is said at an event.
+#[derive(Debug)]
+pub enum Heard {
+    /// Nothing.
+    Nothing,
+    /// This line, which ends with a line break.
+    Answer(Vec<u8>),
+    /// What is to be told at this moment.
+    News {
+        /// The name of the event.
+        event: String,
+        /// Its moment.
+        moment: Moment,
+    },
+}
+
 /// Answers the event on standard input. `redirect` refuses the built-in shell. An error says why nothing was
 /// answered.
 pub fn answer(form: &Form, redirect: bool, config: &Config) -> Result<(), Failure> {
-    let call = read_call()?;
+    match hear(form, redirect, io::stdin().lock())? {
+        Heard::Nothing => Ok(()),
+        Heard::Answer(line) => print(&line),
+        Heard::News { event, moment } => {
+            let Some(runtime) = Runtime::find(config.library(true))? else { return Ok(()) };
+            let waiter = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|error| Failure::System("cannot start an asynchronous runtime".to_owned(), error))?;
+            waiter.block_on(tell(form, &event, moment, &runtime, config))
+        }
+    }
+}
+
+/// Reads an event, whatever it is, and says what is to be said at it. It looks at nothing but the event.
+pub fn hear(form: &Form, redirect: bool, input: impl Read) -> Result<Heard, Failure> {
+    let call = read_call(input)?;
     let event = call.hook_event_name.as_str();
     let Some(moment) = form.moment(event) else {
         return Err(Failure::Unknown(format!("the hook event {event:?}; nothing is said at it")));
@@ -64,21 +96,18 @@ pub fn answer(form: &Form, redirect: bool, config: &Config) -> Result<(), Failur
     // A sub-agent starts nothing that is told here and has no session by inheritance; it may not even have the tools
     // of outlast, so that it keeps its shell.
     if call.agent_id.is_some() {
-        return Ok(());
+        return Ok(Heard::Nothing);
     }
     match moment {
-        Moment::Nothing => Ok(()),
-        Moment::BeforeTool if redirect && is_shell(form, &call) => print(form, event, &Reply::Deny(DENIED.to_owned())),
-        Moment::BeforeTool => Ok(()),
+        Moment::Nothing => Ok(Heard::Nothing),
+        Moment::BeforeTool if redirect && is_shell(form, &call) => {
+            line(form, event, &Reply::Deny(DENIED.to_owned())).map(Heard::Answer)
+        }
+        Moment::BeforeTool => Ok(Heard::Nothing),
         // This stop was reached because something was told at the one before it.
-        Moment::Stop if call.stop_hook_active => Ok(()),
+        Moment::Stop if call.stop_hook_active => Ok(Heard::Nothing),
         Moment::Start | Moment::Prompt | Moment::AfterTool | Moment::Compacting | Moment::Stop => {
-            let Some(runtime) = Runtime::find(config.library(true))? else { return Ok(()) };
-            let waiter = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|error| Failure::System("cannot start an asynchronous runtime".to_owned(), error))?;
-            waiter.block_on(tell(form, event, moment, &runtime, config))
+            Ok(Heard::News { event: event.to_owned(), moment })
         }
     }
 }
@@ -89,10 +118,9 @@ fn is_shell(form: &Form, call: &Call) -> bool {
 }
 
 /// Reads the event. One that is too large is read to its end all the same, so that the host can write it.
-fn read_call() -> Result<Call, Failure> {
+fn read_call(mut input: impl Read) -> Result<Call, Failure> {
     let failed = |error| Failure::System("cannot read the event on standard input".to_owned(), error);
     let mut bytes = Vec::new();
-    let mut input = io::stdin().lock();
     input.by_ref().take(MOST_BYTES).read_to_end(&mut bytes).map_err(failed)?;
     let more = io::copy(&mut input, &mut io::sink()).map_err(failed)?;
     if more > 0 {
@@ -149,7 +177,7 @@ async fn tell(form: &Form, event: &str, moment: Moment, runtime: &Runtime, confi
     if (Reply::Tell { model: None, person: None }) == reply {
         return Ok(());
     }
-    print(form, event, &reply)?;
+    print(&line(form, event, &reply)?)?;
     // Only now it is told: where the host does not read, the guards are dropped and the ends are told again.
     for guard in guards {
         guard.commit(Via::Hook).await?;
@@ -213,11 +241,14 @@ fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
     }
 }
 
-fn print(form: &Form, event: &str, reply: &Reply) -> Result<(), Failure> {
-    let line = json_line(&(form.write)(event, reply))?;
+fn line(form: &Form, event: &str, reply: &Reply) -> Result<Vec<u8>, Failure> {
+    json_line(&(form.write)(event, reply))
+}
+
+fn print(line: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     // A host that has closed its end was told nothing, unlike the reader of any other verb.
-    out.write_all(&line)
+    out.write_all(line)
         .and_then(|()| out.flush())
         .map_err(|error| Failure::Refused(format!("the host took no answer: {error}")))
 }

@@ -5,7 +5,7 @@
 //!
 //! Modules are listed in reading order.
 
-mod arguments;
+pub mod arguments;
 mod tools;
 mod client;
 mod delivery;

@@ -153,7 +153,7 @@ fn ended_survivors(at_end: &[Survivor]) -> Option<String> {
 
 /// What is said on standard error of a command that ended in the foreground; usually nothing. `because`:
 /// why its session ended it, where that is known. `lacking`: where its output was passed on, how much of it was not.
-pub fn ended_inline(finished: &Finished, because: Option<&str>, missing: Option<u64>, reader: Reader) -> Vec<String> {
+pub fn ended_inline(finished: &Finished, because: Option<&str>, lacking: Option<u64>, reader: Reader) -> Vec<String> {
     let exit = &finished.exit;
     let mut lines = Vec::new();
     if let End::SpawnFailed { step, errno } = &exit.end {

@@ -154,22 +154,22 @@ impl Gate {
         self.command(words, feeds)
     }
 
-    /// A command of a line.
-    fn command(&self, words: &[Word], feeds: bool) -> Result<(), String> {
-        let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-        let shown = shown(words);
-        if program.surety != Surety::Plain {
-            return Err(format!("{shown}: what it runs is known only when it runs"));
+    /// A command of a line, and those that it runs: as many as the line is long, so that neither the stack nor what is
+    /// kept of each grows with them.
+    fn command(&self, mut words: &[Word], feeds: bool) -> Result<(), String> {
+        while let Some((program, arguments)) = words.split_first() {
+            if program.surety != Surety::Plain {
+                return Err(format!("{}: what it runs is known only when it runs", shown(words)));
+            }
+            self.listed(words)?;
+            builtins::check(&program.text, arguments).map_err(|why| format!("{}: {why}", shown(words)))?;
+            if self.strict && feeds && is_interpreter(&program.text) && !has_script(&program.text, arguments) {
+                return Err(format!("{}: it would run whatever is piped into it", shown(words)));
+            }
+            let Some(inner) = builtins::runs(&program.text, arguments) else { return Ok(()) };
+            words = inner;
         }
-        self.listed(words)?;
-        builtins::check(&program.text, arguments).map_err(|why| format!("{shown}: {why}"))?;
-        if self.strict && feeds && is_interpreter(&program.text) && !has_script(&program.text, arguments) {
-            return Err(format!("{shown}: it would run whatever is piped into it"));
-        }
-        match builtins::runs(&program.text, arguments) {
-            Some(inner) => self.command(inner, feeds),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn listed(&self, words: &[Word]) -> Result<(), String> {

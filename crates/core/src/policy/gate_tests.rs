@@ -259,3 +259,13 @@ fn r2_a_command_without_a_shell_is_one_segment() {
     let names: Vec<&str> = PRESET.split(' ').collect();
     assert!(names.is_sorted() && names.len() > 190 && !names.contains(&"rm") && !names.contains(&""));
 }
+
+/// Covers: R2
+#[test]
+fn r2_the_longest_line_of_commands_that_run_commands_is_read_with_a_small_stack() {
+    // An argument has 128 KiB at most (execve(2), MAX_ARG_STRLEN).
+    let line = "exec ".repeat((128 << 10) / 5 - 1) + "ls";
+    let look = move || gate(Mode::Enforce).admit(&argv(&line));
+    let looked = std::thread::Builder::new().stack_size(256 << 10).spawn(look).expect("a thread");
+    assert_eq!(looked.join().expect("it returns"), Ok(None));
+}

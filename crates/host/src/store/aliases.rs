@@ -22,12 +22,11 @@ pub fn append(session: &Dir, id: CommandId) -> Result<Alias> {
     let length = file.metadata().map_err(failed)?.len();
     let torn = length % LINE;
     if torn > 0 {
-        // A writer died within its line. Its number counts as used.
-        let mut rest = vec![b'-'; usize::try_from(LINE - torn).unwrap_or(1)];
-        if let Some(last) = rest.last_mut() {
-            *last = b'\n';
-        }
-        effect::write_at(name::ALIASES, &file, &rest, length).map_err(failed)?;
+        // A writer died within its line. Its number counts as used, and is nobody's: all but the line break may stand there,
+        // of which a reader has said already that it is no line.
+        let mut nobody = [b'-'; LINE as usize];
+        nobody[LINE as usize - 1] = b'\n';
+        effect::write_at(name::ALIASES, &file, &nobody, length - torn).map_err(failed)?;
     }
     let start = length.next_multiple_of(LINE);
     let line = format!("{id}\n");

@@ -2,9 +2,12 @@
 //!
 //! The file is 24 bytes of heading (`outlast.index/1` padded with zeros) and records of 24 bytes, all
 //! numbers little endian: offset in the output (u64), Unix time in milliseconds (u64), length (u32),
-//! stream (u8: 1 standard output, 2 standard error), 3 bytes zero. Half a record at the end is no record.
+//! stream (u8: 1 standard output, 2 standard error), 3 bytes zero. Half a record at the end is no record, and neither is one of
+//! an offset that no output has.
 
 use std::fs::File;
+
+use outlast_core::record::MOST_OUTPUT;
 
 use super::name;
 use super::reader::{LogReader, ReadPiece};
@@ -130,8 +133,9 @@ fn decode(bytes: &[u8]) -> Option<Entry> {
     let (offset, rest) = bytes.split_first_chunk::<8>()?;
     let (at_ms, rest) = rest.split_first_chunk::<8>()?;
     let (length, rest) = rest.split_first_chunk::<4>()?;
-    Some(Entry {
-        offset: u64::from_le_bytes(*offset),
+    let offset = u64::from_le_bytes(*offset);
+    (offset <= MOST_OUTPUT).then_some(Entry {
+        offset,
         at_ms: u64::from_le_bytes(*at_ms),
         length: u32::from_le_bytes(*length),
         stream: if rest.first() == Some(&2) { Stream::Err } else { Stream::Out },

@@ -150,13 +150,15 @@ impl LogWriter {
 
     /// Where the hole begins, in output offsets: with a block, so that the head stays whole.
     fn hole_start(&self) -> u64 {
-        (self.start + self.cap.head).next_multiple_of(BLOCK) - self.start
+        // A cap of more than a file can have has no hole.
+        let after_head = self.start.saturating_add(self.cap.head).checked_next_multiple_of(BLOCK);
+        after_head.map_or(u64::MAX, |after| after - self.start)
     }
 
     /// Makes the hole that ends at `end` reach up to the last block before `wanted`, and tells where it
     /// ends now. Holes are whole blocks, so that [`survey`] and readers can tell them from output.
     fn punch(&self, end: u64, wanted: u64) -> std::result::Result<u64, Errno> {
-        let from = self.start + self.hole_start().max(end);
+        let from = self.start.saturating_add(self.hole_start().max(end));
         let to = (self.start + wanted) / BLOCK * BLOCK;
         let Some(file) = &self.file else { return Ok(end) };
         if to <= from {

@@ -377,6 +377,21 @@ fn an_anchor_has_one_session_however_many_ask() {
     assert!(anchors::find(&state, &anchor).unwrap().is_none());
 }
 
+/// Covers: J2
+#[test]
+fn j2_a_torn_alias_that_was_unknown_stays_unknown() {
+    let temp = TempDir::new();
+    let dir = temp.dir();
+    let id = |n| CommandId::from_parts(1_700_000_000_000, n, 0);
+    for torn in 1..=36 {
+        std::fs::write(dir.path_of(name::ALIASES), &format!("{}\n{}\n", id(1), id(2))[..37 + torn]).unwrap();
+        assert_eq!(aliases::resolve(&dir, Alias(2)).unwrap(), None, "{torn} bytes");
+        assert_eq!(aliases::append(&dir, id(3)).unwrap(), Alias(3));
+        assert_eq!(aliases::resolve(&dir, Alias(2)).unwrap(), None, "{torn} bytes");
+        assert_eq!(aliases::all(&dir).unwrap(), [(Alias(1), id(1)), (Alias(3), id(3))]);
+    }
+}
+
 /// Covers: M2, G1
 #[test]
 fn g1_changes_of_the_ledger_by_many_are_all_kept() {

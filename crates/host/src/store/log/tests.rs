@@ -403,3 +403,20 @@ fn c1_each_stream_can_be_read_alone() {
     assert_eq!(read_stream(&capped, &entries, Stream::Err, 0, 99).unwrap(), (b"or".to_vec(), 15));
     assert!(read_index(&temp.dir().create_sub("none").unwrap()).unwrap().is_none());
 }
+
+/// Covers: C1
+#[test]
+fn c1_an_entry_of_an_offset_that_no_output_has_is_no_entry() {
+    let temp = TempDir::new();
+    let dir = temp.dir();
+    let mut index = IndexWriter::create(&dir).unwrap();
+    let entry = |offset, stream| Entry { offset, at_ms: 1, length: 10, stream };
+    index.append(entry(0, Stream::Out)).unwrap();
+    index.append(entry(u64::MAX - 5, Stream::Err)).unwrap();
+    let entries = read_index(&dir).unwrap().unwrap();
+    assert_eq!(entries, [entry(0, Stream::Out)]);
+    let mut log = LogWriter::create(&dir, "x", SMALL).unwrap();
+    write(&mut log, 10, 10);
+    let reader = reader_of(&dir, &log.output());
+    assert_eq!(read_stream(&reader, &entries, Stream::Err, 0, 100).unwrap(), (Vec::new(), 10));
+}
