@@ -1,7 +1,7 @@
 //! The benchmark: measures outlast against the bare system calls and other tools, and writes what it found.
 //!
-//! `bench/run` builds everything and calls this with `measure` and words `key=value`. The other verbs are
-//! stand-ins for commands, which the measurements start.
+//! `bench/run` builds everything and calls this with `measure` and words `key=value`, `bench/peers` with `fight`. The other
+//! verbs are stand-ins for commands, which the measurements start.
 //!
 //! Modules are listed in reading order; a module uses only those above it.
 #![forbid(unsafe_code)]
@@ -10,10 +10,12 @@ mod samples;
 mod stand_in;
 mod machine;
 mod place;
+mod processes;
 mod peers;
 mod report;
 mod page;
 mod rows;
+mod fight;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["measure", settings @ ..] => Settings::read(settings).and_then(|settings| settings.measure()),
+        ["fight", settings @ ..] => fight::run(settings),
         stand_in => stand_in::act(stand_in).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
@@ -110,14 +113,14 @@ impl Settings {
         };
         place.check_space(sizes.bytes)?;
         let mut peers = Vec::new();
-        for kind in Kind::ALL {
+        for kind in Kind::OTHERS {
             let Some(program) = self.keys.get(kind.key()).filter(|path| !path.is_empty()) else {
                 report.absent.push(kind.name().to_owned());
                 continue;
             };
             let version = self.get(&format!("{}-version", kind.key()))?;
             report.versions.push((kind.name().to_owned(), version.to_owned()));
-            peers.push(Peer { kind, program: PathBuf::from(program), home: place.dir().join(kind.key()) });
+            peers.push(Peer { kind, program: PathBuf::from(program) });
         }
         let groups =
             rows::GROUPS.into_iter().filter(|name| self.groups.is_empty() || self.groups.iter().any(|one| one == name));

@@ -7,6 +7,7 @@ use outlast::Outcome;
 
 use crate::Result;
 use crate::place::{self, Place};
+use crate::processes::{parent, pss};
 use crate::report::{Bound, Report, Unit};
 use crate::samples::Samples;
 
@@ -49,14 +50,6 @@ pub async fn measure(place: &Place, count: u64, report: &mut Report) -> Result<(
     Ok(())
 }
 
-/// The parent of a process (proc_pid_stat(5)).
-fn parent(pid: u32) -> Result<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name stands in parentheses and may hold anything; state and parent follow it.
-    let (_, rest) = stat.rsplit_once(") ").ok_or("a stat file has no name")?;
-    Ok(rest.split(' ').nth(1).ok_or("a stat file has no parent")?.parse()?)
-}
-
 fn children(of: u32) -> Result<Vec<u32>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -67,11 +60,4 @@ fn children(of: u32) -> Result<Vec<u32>> {
         }
     }
     Ok(found)
-}
-
-/// The proportional set size in KiB (proc_pid_smaps(5)).
-fn pss(pid: u32) -> Result<u64> {
-    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
-    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).ok_or("there is no Pss")?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
