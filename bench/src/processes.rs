@@ -214,8 +214,7 @@ fn look(pid: u32) -> Option<Process> {
     let name = front.split_once('(')?.1.to_owned();
     let fields: Vec<&str> = rest.split(' ').collect();
     let number = |at: usize| fields.get(at)?.parse().ok();
-    let process =
-        Process { pid, start: fields.get(19)?.parse().ok()?, parent: number(1)?, group: number(2)?, name };
+    let process = Process { pid, start: fields.get(19)?.parse().ok()?, parent: number(1)?, group: number(2)?, name };
     (!matches!(*fields.first()?, "Z" | "X")).then_some(process)
 }
 

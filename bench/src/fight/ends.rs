@@ -29,24 +29,36 @@ pub fn measure(ring: &mut Ring<'_>) -> Result<()> {
         Ok(Cell::right(signal != code && code == Told::Code(137), format!("{}; {}", signal.text(), code.text())))
     });
     let check = "anything but `code 0`, nothing or unknown";
-    ring.ask(Asked::new("`sleep 300` that the tool has stopped: no success is told", check, Better::More), 4, |guest| {
-        let mark = Mark::next(guest.place);
-        let script = "echo begun > \"$1\"; exec sleep 300";
-        let id = guest.begun(|ready| guest.open.add(0, &mark.words(&["sh", "-c", script, "sh", ready])))?;
-        guest.open.stop(&id)?;
-        guest.open.wait(&id, END_BOUND)?;
-        let told = guest.open.told(&id)?;
-        let known = !matches!(told, Told::Code(0) | Told::Running | Told::Unknown | Told::Nothing);
-        Ok(Cell::right(known, told.text()))
-    });
+    ring.ask(
+        Asked::new("`sleep 300` that the tool has stopped: no success is told", check, Better::More),
+        4,
+        |guest| {
+            let mark = Mark::next(guest.place);
+            let script = "echo begun > \"$1\"; exec sleep 300";
+            let id = guest.begun(|ready| guest.open.add(0, &mark.words(&["sh", "-c", script, "sh", ready])))?;
+            guest.open.stop(&id)?;
+            guest.open.wait(&id, END_BOUND)?;
+            let told = guest.open.told(&id)?;
+            let known = !matches!(told, Told::Code(0) | Told::Running | Told::Unknown | Told::Nothing);
+            Ok(Cell::right(known, told.text()))
+        },
+    );
     let how = "`run --limit 1s`; others have no limit and run `timeout --kill-after=1 1 …`";
-    let asked = Asked::new("`sleep 300` with a limit of 1 s: told as a time limit", format!("`timed out` or 124; {how}"), Better::More);
+    let asked = Asked::new(
+        "`sleep 300` with a limit of 1 s: told as a time limit",
+        format!("`timed out` or 124; {how}"),
+        Better::More,
+    );
     ring.ask(asked, 4, |guest| {
         let told = limited(guest, "exec sleep 300")?.0;
         Ok(Cell::right(matches!(told, Told::TimedOut | Told::Code(124)), told.text()))
     });
     let rows = vec![
-        Asked::new("the same of a command that ignores TERM and has a child in a session of its own", "`timed out` or 124", Better::More),
+        Asked::new(
+            "the same of a command that ignores TERM and has a child in a session of its own",
+            "`timed out` or 124",
+            Better::More,
+        ),
         Asked::new("survivors of that limit", "as after a stop", Better::Less),
     ];
     ring.ask_rows(rows, 4, |guest| {

@@ -26,7 +26,11 @@ pub fn measure(ring: &mut Ring<'_>) -> Result<()> {
         let all = Random::default().bytes(usize::try_from(bytes)?);
         Ok(same(&guest.open.output(&id)?, &all))
     });
-    let asked = Asked::new("10,000 lines to standard output and standard error in turns are in their order", EQUAL, Better::More);
+    let asked = Asked::new(
+        "10,000 lines to standard output and standard error in turns are in their order",
+        EQUAL,
+        Better::More,
+    );
     ring.ask(asked, 4, |guest| {
         let id = printed(guest, &["both", &LINES.to_string()])?;
         Ok(same(&guest.open.output(&id)?, &numbers(LINES)))
@@ -44,7 +48,8 @@ pub fn measure(ring: &mut Ring<'_>) -> Result<()> {
         let (program, lines) = (guest.place.stand_in(), STOPPED_LINES.to_string());
         let program = program.to_str().ok_or("the directory's name is not text")?;
         let script = "\"$1\" both \"$2\"; echo begun > \"$3\"; exec sleep 300";
-        let id = guest.begun(|ready| guest.open.add(0, &mark.words(&["sh", "-c", script, "sh", program, &lines, ready])))?;
+        let id =
+            guest.begun(|ready| guest.open.add(0, &mark.words(&["sh", "-c", script, "sh", program, &lines, ready])))?;
         guest.open.stop(&id)?;
         guest.open.wait(&id, END_BOUND)?;
         Ok(same(&guest.open.output(&id)?, &numbers(STOPPED_LINES)))

@@ -6,7 +6,8 @@ use crate::fight::score::{Better, Cell};
 use crate::peers::Kind;
 use crate::processes::{Mark, pss};
 
-const CHECK: &str = "proportional set size of all processes of the tool, without the commands' own; number of these processes";
+const CHECK: &str =
+    "proportional set size of all processes of the tool, without the commands' own; number of these processes";
 
 /// Commands that all run; then more, of which a tool with a queue keeps most waiting.
 pub fn measure(ring: &mut Ring<'_>) -> Result<()> {

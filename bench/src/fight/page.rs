@@ -92,12 +92,15 @@ impl Page<'_> {
             self.facts().into_iter().map(|(key, value)| (key, Value::String(value))).collect();
         let failures: Vec<Value> = self.failures().map(|(what, why)| json!({ "what": what, "why": why })).collect();
         let absent: Vec<&str> = self.absent().map(Kind::name).collect();
-        let whole = json!({ "machine": facts, "rows": rows, "series": series, "not_run": absent, "failures": failures });
+        let whole =
+            json!({ "machine": facts, "rows": rows, "series": series, "not_run": absent, "failures": failures });
         format!("{whole:#}\n")
     }
 
     fn summary(&self, text: &mut String) {
-        text.push_str("\n## In how many rows each is best\n\nRows in which a tool has nothing to show count as not best.\n\n");
+        text.push_str(
+            "\n## In how many rows each is best\n\nRows in which a tool has nothing to show count as not best.\n\n",
+        );
         text.push_str("| | best | alone | of |\n| --- | ---: | ---: | ---: |\n");
         let rows = &self.outcome.rows;
         for peer in self.peers {
@@ -111,8 +114,11 @@ impl Page<'_> {
         text.push_str("\n## Where a peer is better\n\nEvery row in which something else did better than outlast.\n\n");
         let mut lines = Vec::new();
         for row in &self.outcome.rows {
-            let better: Vec<String> =
-                row.better_than(Kind::Outlast).into_iter().map(|kind| format!("{} {}", kind.name(), cell(row, kind))).collect();
+            let better: Vec<String> = row
+                .better_than(Kind::Outlast)
+                .into_iter()
+                .map(|kind| format!("{} {}", kind.name(), cell(row, kind)))
+                .collect();
             if !better.is_empty() {
                 lines.push(format!("| {} | {} | {} |", row.what, cell(row, Kind::Outlast), better.join("; ")));
             }
@@ -194,9 +200,9 @@ impl Page<'_> {
     }
 
     fn busy(&self) -> Option<String> {
-        self.machine
-            .was_busy()
-            .then(|| format!("Others used more than {:.0} % of the processors: times and rates say little.", BUSY * 1e2))
+        self.machine.was_busy().then(|| {
+            format!("Others used more than {:.0} % of the processors: times and rates say little.", BUSY * 1e2)
+        })
     }
 }
 

@@ -49,9 +49,7 @@ pub struct Asked {
 impl Asked {
     /// A row: what is asked, the check that decides, and which way is better.
     pub fn new(what: impl Into<String>, check: impl Into<String>, better: Better) -> Asked {
-        Asked {
-            row: Row { group: "", what: what.into(), check: check.into(), better, cells: BTreeMap::new() },
-        }
+        Asked { row: Row { group: "", what: what.into(), check: check.into(), better, cells: BTreeMap::new() } }
     }
 }
 
@@ -101,12 +99,7 @@ impl<'a> Ring<'a> {
     }
 
     /// Asks everybody the same question, whose answer is several rows.
-    pub fn ask_rows(
-        &mut self,
-        asked: Vec<Asked>,
-        slots: usize,
-        question: impl Fn(&Guest<'_>) -> Result<Vec<Cell>>,
-    ) {
+    pub fn ask_rows(&mut self, asked: Vec<Asked>, slots: usize, question: impl Fn(&Guest<'_>) -> Result<Vec<Cell>>) {
         let mut rows: Vec<Row> = asked.into_iter().map(|asked| asked.row).collect();
         for peer in self.peers {
             match self.with(peer, slots, &question) {

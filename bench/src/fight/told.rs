@@ -30,7 +30,8 @@ pub fn measure(ring: &mut Ring<'_>) -> Result<()> {
     ];
     ring.ask_rows(rows, 4, often);
     let check = "all processes of the tool are killed after the last end, and what does not come back by itself is started again";
-    let asked = Asked::new("of 20 ends, told to who asks after KILL to all of the tool's processes", check, Better::More);
+    let asked =
+        Asked::new("of 20 ends, told to who asks after KILL to all of the tool's processes", check, Better::More);
     ring.ask(asked, 4, |guest| {
         let codes = ended(guest)?;
         kill_all(&guest.managers()?)?;

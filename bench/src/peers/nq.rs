@@ -2,21 +2,24 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::Result;
-use crate::peers::{Home, Kind, Open, Told, done, printed, within};
+use crate::peers::{Home, Kind, Open, Told, done, printed, rest, within};
 use crate::place;
 use crate::processes::stop_group;
 
 /// How it is used.
-pub const USAGE: &str = "`nq`, then `-w`; a directory (`NQDIR`) for each command that is to run at once, because one runs \
+pub const USAGE: &str = "`nq`, then `-w`, again where it returns before the log tells an end; a directory (`NQDIR`) for each command that is to run at once, because one runs \
     one at a time; it is stopped by TERM to the process group that its log is named after, after 2 s by KILL; a consumer asks \
     with the last lines of the logs and clears by removing these; it has no call in the foreground";
 
 /// What stands before the words that tell the end.
 const EXITED: &str = "[exited with status ";
 const KILLED: &str = "[killed by signal ";
+
+/// So often a wait is begun again that returned before there was an end in the log.
+const EARLY: usize = 50;
 
 /// Directories of jobs.
 pub struct Nq<'a> {
@@ -38,22 +41,30 @@ impl Nq<'_> {
     /// The lines between the command and what nq says of its end, and that.
     fn read(&self, id: &str) -> Result<(Vec<u8>, Told)> {
         let mut log = fs::read(self.home.at(id))?;
-        let head = log.windows(2).position(|pair| pair == b"\n\n").ok_or("a log of nq has no head")?;
+        // The name is told before this is written.
+        let Some(head) = log.windows(2).position(|pair| pair == b"\n\n") else {
+            return Ok((Vec::new(), Told::Running));
+        };
         log.drain(..head + 2);
-        let Some(at) = log.windows(EXITED.len()).rposition(|part| part == EXITED.as_bytes()).or_else(|| {
-            log.windows(KILLED.len()).rposition(|part| part == KILLED.as_bytes())
-        }) else {
+        let Some(at) = log
+            .windows(EXITED.len())
+            .rposition(|part| part == EXITED.as_bytes())
+            .or_else(|| log.windows(KILLED.len()).rposition(|part| part == KILLED.as_bytes()))
+        else {
             return Ok((log, Told::Running));
         };
         let line = String::from_utf8_lossy(&log[at..]).into_owned();
         let number = line.trim_end().trim_end_matches(".]").rsplit(' ').next().and_then(|word| word.parse().ok());
         // A newline stands before the words.
         log.truncate(at.saturating_sub(1));
-        Ok((log, match number {
-            Some(code) if line.starts_with(EXITED) => Told::Code(code),
-            Some(signal) => Told::Signal(signal),
-            None => Told::Unknown,
-        }))
+        Ok((
+            log,
+            match number {
+                Some(code) if line.starts_with(EXITED) => Told::Code(code),
+                Some(signal) => Told::Signal(signal),
+                None => Told::Unknown,
+            },
+        ))
     }
 
     fn all(&self) -> Result<Vec<String>> {
@@ -91,7 +102,17 @@ impl Open for Nq<'_> {
 
     fn wait(&self, id: &str, bound: Duration) -> Result<bool> {
         let (lane, job) = id.split_once('/').ok_or("a job of nq has no lane")?;
-        Ok(within(self.program(lane).args(["-w", job]), bound)?.is_some())
+        let until = Instant::now() + bound;
+        // The name is told before the log is locked, so a wait that comes early returns at once: then it waits again.
+        for _ in 0..EARLY {
+            if within(self.program(lane).args(["-w", job]), rest(until))?.is_none() {
+                return Ok(false);
+            }
+            if self.read(id)?.1 != Told::Running {
+                break;
+            }
+        }
+        Ok(true)
     }
 
     fn told(&self, id: &str) -> Result<Told> {

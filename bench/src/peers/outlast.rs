@@ -1,10 +1,13 @@
 //! outlast by its command line.
 
 use std::process::Command;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use outlast::{Config, Runtime, Session, SessionOptions};
+use outlast::{Config, Runtime, SessionOptions};
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 use crate::Result;
 use crate::peers::{Home, Kind, Open, Told, done, printed, within};
@@ -15,28 +18,33 @@ pub const USAGE: &str = "`run -b` and `wait` by its command line, in a session t
     host does) made with the library and without a cap on running commands; a call is `run`; a consumer asks with \
     `inbox --ack`; output is read by `logs --raw`";
 
-/// A session that this process owns.
+/// A session that this process owns, as an agent host does: with a thread that serves it all the time.
 pub struct Outlast<'a> {
     home: Home<'a>,
-    session: Session,
-    runtime: tokio::runtime::Runtime,
+    session: String,
+    end: oneshot::Sender<()>,
+    owner: JoinHandle<Result<()>>,
 }
 
 impl Outlast<'_> {
     /// Makes the session.
     pub fn open(home: Home<'_>) -> Result<Outlast<'_>> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let mut config = Config::new(home.at("state"));
         config.executable = Some(home.place.outlast());
-        let options = SessionOptions { running_cap: 0, ..SessionOptions::default() };
-        let session = runtime.block_on(async { Runtime::open(config)?.create_session(options).await })?;
-        Ok(Outlast { home, session, runtime })
+        let (made, making) = mpsc::channel();
+        let (end, ending) = oneshot::channel();
+        let owner = std::thread::spawn(move || own(config, &made, ending));
+        let Ok(session) = making.recv() else {
+            owner.join().map_err(|_| "the owner of the session panicked")??;
+            return Err("the session has no owner".into());
+        };
+        Ok(Outlast { home, session, end, owner })
     }
 
     fn program(&self, verb: &str) -> Command {
         let mut program = self.home.program();
         program.env("OUTLAST_STATE_DIR", self.home.at("state")).env("OUTLAST_CONSUMER", "benchmark");
-        program.args([verb, "--session", &self.session.id().to_string()]);
+        program.args([verb, "--session", &self.session]);
         program
     }
 
@@ -45,7 +53,8 @@ impl Outlast<'_> {
     }
 
     fn background(&self, options: &[&str], words: &[&str]) -> Result<String> {
-        let told = printed(self.program("run").args(["-b", "--consumer", "model"]).args(options).arg("--").args(words))?;
+        let told =
+            printed(self.program("run").args(["-b", "--consumer", "model"]).args(options).arg("--").args(words))?;
         Ok(told.split_whitespace().nth(1).ok_or("run -b told no id")?.to_owned())
     }
 }
@@ -112,8 +121,23 @@ impl Open for Outlast<'_> {
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        self.runtime.block_on(place::end(&self.session))
+        // An owner that is gone already says why.
+        let _gone = self.end.send(());
+        self.owner.join().map_err(|_| "the owner of the session panicked")?
     }
+}
+
+/// Makes a session, tells its id, and owns it until it is to be ended.
+fn own(config: Config, made: &mpsc::Sender<String>, ending: oneshot::Receiver<()>) -> Result<()> {
+    let options = SessionOptions { running_cap: 0, ..SessionOptions::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let session = Runtime::open(config)?.create_session(options).await?;
+        made.send(session.id().to_string())?;
+        // Whoever opened it is gone if this is an error; the session ends then too.
+        let _told = ending.await;
+        place::end(&session).await
+    })
 }
 
 /// What an object `outlast.command/1` says.

@@ -16,7 +16,7 @@ use crate::peers::{Home, Kind, Open, Told, done, printed, rest};
 use crate::place::{self, readable_within};
 
 /// How it is used.
-pub const USAGE: &str = "`add --escape`, a daemon of its own on a Unix socket, `parallel` as the row says; its `wait` looks \
+pub const USAGE: &str = "`add --escape -- exec …`, so that no shell stands between, a daemon of its own on a Unix socket, `parallel` as the row says; its `wait` looks \
     every two seconds, so its callback tells the end through a FIFO; a consumer asks with `status --json` and clears with \
     `remove`; it has no call in the foreground";
 
@@ -72,7 +72,8 @@ impl Open for Pueue<'_> {
     }
 
     fn add(&self, _lane: usize, words: &[&str]) -> Result<String> {
-        let told = printed(self.program().args(["add", "--print-task-id", "--escape", "--"]).args(words))?;
+        // It runs a line with a shell, which `exec` replaces.
+        let told = printed(self.program().args(["add", "--print-task-id", "--escape", "--", "exec"]).args(words))?;
         Ok(told.trim().to_owned())
     }
 

@@ -15,11 +15,12 @@ pub const USAGE: &str = "`nohup sh -c 'setsid … > log 2>&1; echo $? > code' &`
     of its own and its code is in a file; whoever waits reads a FIFO that the same line holds open; a call is `sh -c`; it \
     is stopped by TERM to the group, after 2 s by KILL; a consumer asks with the files of codes and clears by removing these";
 
-/// Starts the words behind it in the directory `$0`. `setsid` executes them, because the shell before it does not lead a group.
+/// Starts the words behind it in the directory `$0`. `setsid` executes them, because the shell before it leads no group. The
+/// log is opened in there, or that shell would print what it thinks of a signal into it.
 const LINE: &str = r#"
 mkfifo "$0/end"
 exec 3<> "$0/end"
-nohup sh -c 'setsid --wait sh -c "echo \$\$ > \"\$0/pid\"; exec \"\$@\"" "$0" "$@" > "$0/log" 2>&1 3>&-; echo $? > "$0/code"' "$0" "$@" > /dev/null 2>&1 < /dev/null &
+nohup sh -c 'setsid sh -c "exec > \"\$0/log\" 2>&1 3>&-; echo \$\$ > \"\$0/pid\"; exec \"\$@\"" "$0" "$@"; echo $? > "$0/code"' "$0" "$@" > /dev/null 2>&1 < /dev/null &
 "#;
 
 /// A directory with one for each command.

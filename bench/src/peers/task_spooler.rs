@@ -69,7 +69,8 @@ impl Open for TaskSpooler<'_> {
         let number = line.split(' ').next_back().and_then(|word| word.parse().ok());
         Ok(match number {
             Some(signal) if line.starts_with("killed by signal") => Told::Signal(signal),
-            Some(code) if line.starts_with("died with exit code") => Told::Code(code),
+            // A code is told as a signed byte.
+            Some(code) if line.starts_with("died with exit code") => Told::Code(code & 0xff),
             _ => Told::Unknown,
         })
     }

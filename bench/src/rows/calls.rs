@@ -33,7 +33,7 @@ pub async fn measure(place: &Place, peers: &[Peer], report: &mut Report) -> Resu
             Err(error) => report.fail(peer.kind.name(), &*error),
         }
     }
-    let (slow, quick): (Vec<Box<dyn Open>>, Vec<Box<dyn Open>>) = open.into_iter().partition(|one| one.kind() == Kind::Pueue);
+    let (slow, quick): (Vec<_>, Vec<_>) = open.into_iter().partition(|one| one.kind() == Kind::Pueue);
     let session = place.session().await?;
     let warm = session.id().to_string();
     // The first command of its owner starts its keeper, which then stays as long as the owner.
