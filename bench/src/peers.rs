@@ -101,7 +101,7 @@ impl Peer {
 /// What a tool says of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// It runs, or will.
+    /// No end is told: it runs, or will, as far as the tool knows.
     Running,
     /// It ended with this code.
     Code(i32),
@@ -121,13 +121,13 @@ impl Told {
     /// In words.
     pub fn text(self) -> String {
         match self {
-            Told::Running => "still running".to_owned(),
+            Told::Running => "no end".to_owned(),
             Told::Code(code) => format!("code {code}"),
             Told::Signal(signal) => format!("signal {signal}"),
             Told::Killed => "killed".to_owned(),
             Told::TimedOut => "timed out".to_owned(),
-            Told::Unknown => "unknown".to_owned(),
-            Told::Nothing => "nothing".to_owned(),
+            Told::Unknown => "over, how is not known".to_owned(),
+            Told::Nothing => "nothing of it".to_owned(),
         }
     }
 }

@@ -23,8 +23,8 @@ const SCRIPT: &str = "echo begun > \"$1\"; read word < \"$2\"; exit 7";
 
 const CHECK: &str = "KILL by pidfd; the command is then watched for 3 s. If it lives it is let go and exits with 7, which must \
     be told; if not, it must be told that it was killed. A daemon that does not come back by itself is started again \
-    before it is asked. Best to worst: it went on and its true end is told; it was ended and that is told; its end is not \
-    known; a false end is told";
+    before it is asked, within 5 s. Best to worst: it went on and its true end is told; it was ended and that is told; it is \
+    told that it is over and that nobody knows how; no end is told; a false end is told";
 
 /// Who is killed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,18 +128,18 @@ fn let_go(go: &str) -> Result<()> {
 
 fn judged(ended: bool, told: Told) -> Cell {
     let fate = if ended { "it is ended" } else { "it goes on" };
-    let known = !matches!(told, Told::Running | Told::Unknown | Told::Nothing);
     let right = match told {
         Told::Code(code) if ended => code > 128,
         Told::Code(code) => code == CODE,
         Told::Signal(_) | Told::Killed => ended,
-        _ => false,
+        Told::TimedOut | Told::Unknown | Told::Running | Told::Nothing => false,
     };
-    let (score, word) = match (known, right, ended) {
-        (false, ..) => (1.0, "not known"),
-        (true, false, _) => (0.0, "**false**"),
-        (true, true, true) => (2.0, "true"),
-        (true, true, false) => (3.0, "true"),
+    let (score, word) = match told {
+        Told::Running | Told::Nothing => (1.0, ""),
+        Told::Unknown => (2.0, ""),
+        _ if !right => (0.0, ", **false**"),
+        _ if ended => (3.0, ", true"),
+        _ => (4.0, ", true"),
     };
-    Cell::new(format!("{fate}; told: {}, {word}", told.text()), score)
+    Cell::new(format!("{fate}; told: {}{word}", told.text()), score)
 }

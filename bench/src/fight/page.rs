@@ -67,7 +67,8 @@ impl Page<'_> {
         self.summary(&mut text);
         self.where_a_peer_is_better(&mut text);
         for (name, title) in &self.outcome.groups {
-            push(&mut text, &format!("\n## {title}\n"));
+            push(&mut text, &format!("\n## {title}"));
+            push(&mut text, "");
             self.table(&mut text, name);
         }
         self.missing(&mut text);
