@@ -9,8 +9,9 @@ mod task_spooler;
 mod nq;
 mod shell;
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -18,6 +19,9 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::Result;
 use crate::place::{Place, readable_within};
 pub use home::{Home, TOOL};
+
+/// How long a call may take that only adds, asks or stops.
+const CALL_BOUND: Duration = Duration::from_secs(20);
 
 /// Which tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,13 +202,36 @@ pub fn within(program: &mut Command, bound: Duration) -> Result<Option<ExitStatu
     Ok(None)
 }
 
-/// Runs a program and returns what it printed; an error unless its end was 0.
+/// Runs a program and returns what it printed; an error unless its end was 0, in time.
 pub fn printed(program: &mut Command) -> Result<String> {
-    let told = program.stdout(std::process::Stdio::piped()).output()?;
-    if told.status.success() {
-        return Ok(String::from_utf8_lossy(&told.stdout).into_owned());
+    let mut child = program.stdout(Stdio::piped()).spawn()?;
+    let printed = read_to_end(&mut child, Instant::now() + CALL_BOUND)?;
+    if printed.is_none() {
+        child.kill()?;
     }
-    Err(format!("{} {}", program.get_program().display(), told.status).into())
+    let status = child.wait()?;
+    match printed {
+        Some(printed) if status.success() => Ok(String::from_utf8_lossy(&printed).into_owned()),
+        Some(_) => Err(format!("{} {status}", program.get_program().display()).into()),
+        None => {
+            Err(format!("{} does not return in {} s", program.get_program().display(), CALL_BOUND.as_secs()).into())
+        }
+    }
+}
+
+/// What a child prints; none where that does not end in time.
+pub fn read_to_end(child: &mut Child, until: Instant) -> Result<Option<Vec<u8>>> {
+    let from = OwnedFd::from(child.stdout.take().ok_or("the call has no output")?);
+    let mut printed = Vec::new();
+    let mut buffer = vec![0; 64 * 1024];
+    while readable_within(&from, rest(until))? {
+        let count = rustix::io::read(&from, &mut buffer)?;
+        if count == 0 {
+            return Ok(Some(printed));
+        }
+        printed.extend_from_slice(&buffer[..count]);
+    }
+    Ok(None)
 }
 
 /// What is left of a bound.

@@ -1,14 +1,12 @@
 //! A command that ends while its child holds its output open.
 
-use std::os::fd::OwnedFd;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::fight::ring::{Asked, Guest, Ring};
 use crate::fight::score::{Better, Cell};
-use crate::peers::{Told, rest};
-use crate::place::readable_within;
+use crate::peers::{Told, read_to_end};
 use crate::processes::Mark;
 use crate::samples::ms;
 
@@ -54,21 +52,6 @@ fn called(guest: &Guest<'_>) -> Result<Cell> {
         Some(text) => Cell::right(false, format!("{} bytes were read", text.len())),
         None => Cell::right(false, "the call does not return in 5 s"),
     })
-}
-
-/// What a child prints; none where that does not end in time.
-fn read_to_end(child: &mut Child, until: Instant) -> Result<Option<Vec<u8>>> {
-    let from = OwnedFd::from(child.stdout.take().ok_or("the call has no output")?);
-    let mut printed = Vec::new();
-    let mut buffer = [0; 4096];
-    while readable_within(&from, rest(until))? {
-        let count = rustix::io::read(&from, &mut buffer)?;
-        if count == 0 {
-            return Ok(Some(printed));
-        }
-        printed.extend_from_slice(&buffer[..count]);
-    }
-    Ok(None)
 }
 
 fn milliseconds(took: Duration) -> String {

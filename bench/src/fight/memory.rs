@@ -1,10 +1,15 @@
 //! What a tool holds in memory while commands sleep.
 
+use std::time::{Duration, Instant};
+
 use crate::Result;
 use crate::fight::ring::{Asked, Guest, Ring};
 use crate::fight::score::{Better, Cell};
 use crate::peers::Kind;
 use crate::processes::{Mark, pss};
+
+/// How long it may take until all run that may.
+const RUN_BOUND: Duration = Duration::from_secs(60);
 
 const CHECK: &str =
     "proportional set size of all processes of the tool, without the commands' own; number of these processes";
@@ -27,7 +32,9 @@ fn held(guest: &Guest<'_>, count: usize, slots: usize) -> Result<Cell> {
     let mark = Mark::next(guest.place);
     let words = mark.words(&["sleep", "86400"]);
     for number in 0..count {
-        guest.open.add(number % slots, &words)?;
+        if let Err(error) = guest.open.add(number % slots, &words) {
+            return Ok(Cell::none(format!("took {number} commands: {error}")));
+        }
     }
     let run = if matches!(guest.kind(), Kind::Outlast | Kind::Shell) { count } else { count.min(slots) };
     until_running(&mark, run)?;
@@ -41,13 +48,13 @@ fn held(guest: &Guest<'_>, count: usize, slots: usize) -> Result<Cell> {
 
 /// Waits until so many commands run. Nobody tells that of a queue, so it is looked for.
 fn until_running(mark: &Mark, count: usize) -> Result<()> {
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let until = Instant::now() + RUN_BOUND;
     loop {
         let alive = mark.alive()?.iter().filter(|process| process.name == "sleep").count();
         if alive >= count {
             return Ok(());
         }
-        if std::time::Instant::now() > until {
+        if Instant::now() > until {
             return Err(format!("{alive} of {count} commands run").into());
         }
     }
