@@ -7,6 +7,7 @@ use outlast_host::frame::Channel;
 use super::charges::{Charge, Launch};
 use super::{Keeper, VISITORS};
 use crate::context::{Work, own_mark};
+use crate::patience::Patience;
 use crate::poll::Interest;
 
 /// One front end.
@@ -79,7 +80,7 @@ impl Keeper {
                 self.owner = Some(number);
                 self.sealed = None;
                 self.context.owner = Some(mark);
-                self.owner_gone_at = None;
+                (self.owner_gone_at, self.patience) = (None, Patience::default());
                 self.tell_owner();
                 self.say(number, &FromKeeper::Owned);
             }
