@@ -1,6 +1,7 @@
 //! The benchmark: measures outlast against the bare system calls and other tools, and writes what it found.
 //!
-//! `bench/run` builds everything and calls this with `measure` and words `key=value`, `bench/scale` with `scale`. The other
+//! `bench/run` builds everything and calls this with `measure` and words `key=value`, `bench/scale` with `scale`, `bench/peers`
+//! with `fight`. The other
 //! verbs are stand-ins for commands, which the measurements start.
 //!
 //! Modules are listed in reading order; a module uses only those above it.
@@ -11,11 +12,13 @@ mod stand_in;
 mod machine;
 mod place;
 mod proc;
+mod processes;
 mod peers;
 mod report;
 mod page;
 mod rows;
 mod scale;
+mod fight;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["measure", settings @ ..] => Settings::read(settings).and_then(|settings| settings.measure()),
         ["scale", words @ ..] => scale::act(words),
+        ["fight", settings @ ..] => fight::run(settings),
         stand_in => stand_in::act(stand_in).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
@@ -113,14 +117,14 @@ impl Settings {
         };
         place.check_space(sizes.bytes)?;
         let mut peers = Vec::new();
-        for kind in Kind::ALL {
+        for kind in Kind::OTHERS {
             let Some(program) = self.keys.get(kind.key()).filter(|path| !path.is_empty()) else {
                 report.absent.push(kind.name().to_owned());
                 continue;
             };
             let version = self.get(&format!("{}-version", kind.key()))?;
             report.versions.push((kind.name().to_owned(), version.to_owned()));
-            peers.push(Peer { kind, program: PathBuf::from(program), home: place.dir().join(kind.key()) });
+            peers.push(Peer { kind, program: PathBuf::from(program) });
         }
         let groups =
             rows::GROUPS.into_iter().filter(|name| self.groups.is_empty() || self.groups.iter().any(|one| one == name));

@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use outlast::{Config, RunRequest, Runtime, Session, SessionOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::Result;
@@ -199,6 +201,22 @@ fn ends_within(pid: u32, bound: Duration) -> Result<bool> {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(true) };
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(true) };
     readable_within(&pidfd, bound)
+}
+
+/// Makes a FIFO and opens it for reading, so that whoever writes into it does not wait.
+pub fn make_fifo(path: &Path) -> Result<OwnedFd> {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    open_fifo(path)
+}
+
+/// Opens a FIFO for reading, whether somebody writes or not.
+pub fn open_fifo(path: &Path) -> Result<OwnedFd> {
+    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?)
+}
+
+/// Bytes of a file on disk.
+pub fn stored(path: &Path) -> Result<u64> {
+    Ok(std::fs::metadata(path)?.blocks() * 512)
 }
 
 /// Waits until there is something to read; false at the bound.

@@ -17,6 +17,12 @@ const FLOOD_LINE: usize = 64;
 const LINE: usize = 80;
 /// How long `stamp` lives, so that whoever waits for it waits already when it ends.
 const STAMP_LIFE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// How many lineages a storm has.
+const LINEAGES: u64 = 8;
+/// After so many generations a storm is over by itself.
+const GENERATIONS: u64 = 10_000;
+/// How long a process of a storm lives.
+const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
 /// Becomes the stand-in that the words name.
 pub fn act(words: &[&str]) -> Result<()> {
@@ -29,7 +35,11 @@ pub fn act(words: &[&str]) -> Result<()> {
             std::fs::write(told, "written\n")?;
             until_input_ends()
         }
-        _ => Err("the verbs are measure, stamp, lines COUNT FILE, flood BYTES and hold BYTES FILE".into()),
+        ["random", bytes] => random(bytes.parse()?),
+        ["both", count] => both(count.parse()?),
+        ["storm", way, ready, halt] => storm(way, Path::new(ready), halt),
+        ["lineage", way, halt, left] => lineage(way, halt, left.parse()?),
+        _ => Err("a verb is missing: measure, fight, or that of a stand-in".into()),
     }
 }
 
@@ -68,6 +78,88 @@ fn flood(bytes: u64) -> Result<()> {
         write_whole(&block[..count])?;
         left -= count as u64;
     }
+    Ok(())
+}
+
+/// Writes bytes that look random and are always the same.
+fn random(bytes: u64) -> Result<()> {
+    let mut source = Random::default();
+    let mut left = bytes;
+    while left > 0 {
+        let count = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
+        write_whole(&source.bytes(count))?;
+        left -= count as u64;
+    }
+    Ok(())
+}
+
+/// The bytes that `random` writes (xorshift64).
+pub struct Random(u64);
+
+impl Default for Random {
+    fn default() -> Random {
+        Random(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+impl Random {
+    /// The next ones; whole blocks, or what is left.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(count + 8);
+        while bytes.len() < count {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            bytes.extend_from_slice(&self.0.to_le_bytes());
+        }
+        bytes.truncate(count);
+        bytes
+    }
+}
+
+/// Writes numbered lines to standard output and standard error in turns, each with one call.
+fn both(count: u64) -> Result<()> {
+    for number in 0..count {
+        let line = format!("{number}\n");
+        if number % 2 == 0 {
+            rustix::io::write(stdio::stdout(), line.as_bytes())?;
+        } else {
+            rustix::io::write(stdio::stderr(), line.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Starts lineages of processes that each live for a moment and are followed by the next, and says when all have begun.
+fn storm(way: &str, ready: &Path, halt: &str) -> Result<()> {
+    for _ in 0..LINEAGES {
+        follow(way, halt, GENERATIONS)?;
+    }
+    std::fs::write(ready, "raging\n")?;
+    for _ in 0..GENERATIONS {
+        poll(&mut [] as &mut [PollFd<'_>], Some(&MOMENT))?;
+        if Path::new(halt).exists() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Lives for a moment, and starts the next one unless the storm is over.
+fn lineage(way: &str, halt: &str, left: u64) -> Result<()> {
+    if way == "apart" {
+        rustix::process::setsid()?;
+    }
+    poll(&mut [] as &mut [PollFd<'_>], Some(&MOMENT))?;
+    if left > 0 && !Path::new(halt).exists() {
+        follow(way, halt, left - 1)?;
+    }
+    Ok(())
+}
+
+fn follow(way: &str, halt: &str, left: u64) -> Result<()> {
+    let mut next = std::process::Command::new(std::env::current_exe()?);
+    next.args(["lineage", way, halt, &left.to_string()]).spawn()?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! A command from the command line, against other tools.
 
+use std::time::Duration;
+
 use crate::Result;
 use crate::peers::{Kind, Open, Peer, done};
 use crate::place::{self, Place};
@@ -12,7 +14,9 @@ const ROUNDS: usize = 200;
 const COLD_ROUNDS: usize = 30;
 /// Runs of as many calls as there are rounds, each.
 const BATCHES: usize = 3;
-/// Its wait looks every two seconds, so there are few.
+/// How long an end may take to be known.
+const WAIT_BOUND: Duration = Duration::from_secs(60);
+/// Its daemon looks every 300 ms, so there are few.
 const PUEUE_ROUNDS: usize = 5;
 
 /// Alone first; then with the others in turns, call by call; then in turns, batch by batch.
@@ -24,12 +28,12 @@ pub async fn measure(place: &Place, peers: &[Peer], report: &mut Report) -> Resu
     }
     let mut open = Vec::new();
     for peer in peers {
-        match peer.open(place) {
+        match peer.open(place, &place.dir().join(peer.kind.key()), 1) {
             Ok(one) => open.push(one),
             Err(error) => report.fail(peer.kind.name(), &*error),
         }
     }
-    let (slow, quick): (Vec<Open>, Vec<Open>) = open.into_iter().partition(|one| one.kind() == Kind::Pueue);
+    let (slow, quick): (Vec<_>, Vec<_>) = open.into_iter().partition(|one| one.kind() == Kind::Pueue);
     let session = place.session().await?;
     let warm = session.id().to_string();
     // The first command of its owner starts its keeper, which then stays as long as the owner.
@@ -40,7 +44,7 @@ pub async fn measure(place: &Place, peers: &[Peer], report: &mut Report) -> Resu
     report.time("command line: `outlast run true` where no keeper is left of an earlier call", &cold, None);
     report.keep("outlast run true, no keeper", cold);
     for one in slow {
-        patient(place, &one, report)?;
+        patient(place, &*one, report)?;
         one.close()?;
     }
     for one in quick {
@@ -49,7 +53,7 @@ pub async fn measure(place: &Place, peers: &[Peer], report: &mut Report) -> Resu
     Ok(())
 }
 
-fn by_turns(place: &Place, warm: &str, peers: &[Open], report: &mut Report) -> Result<()> {
+fn by_turns(place: &Place, warm: &str, peers: &[Box<dyn Open + '_>], report: &mut Report) -> Result<()> {
     let mut ours = Samples::default();
     let mut kept = Samples::default();
     let mut bare = Samples::default();
@@ -62,14 +66,14 @@ fn by_turns(place: &Place, warm: &str, peers: &[Open], report: &mut Report) -> R
         }
         ours.time(|| outlast(place, None))?;
         for (peer, samples) in peers.iter().zip(&mut theirs) {
-            samples.time(|| peer.call())?;
+            samples.time(|| call(&**peer))?;
         }
         kept.time(|| outlast(place, Some(warm)))?;
         bare.time(|| done(&mut place.program("/bin/true")))?;
     }
     for (peer, samples) in peers.iter().zip(theirs) {
         let what = format!("command line: `outlast run true` against add and wait of {}", peer.kind().name());
-        report.ratio(what, &ours, &samples, bound(peer));
+        report.ratio(what, &ours, &samples, bound(&**peer));
         report.keep(format!("add and wait of {}", peer.kind().name()), samples);
     }
     report.ratio("command line: `outlast run true` against posix_spawn and wait of `true` alone", &ours, &bare, None);
@@ -79,21 +83,21 @@ fn by_turns(place: &Place, warm: &str, peers: &[Open], report: &mut Report) -> R
     Ok(())
 }
 
-fn by_batches(place: &Place, peers: &[Open], report: &mut Report) -> Result<()> {
+fn by_batches(place: &Place, peers: &[Box<dyn Open + '_>], report: &mut Report) -> Result<()> {
     let mut ours = Samples::default();
     let mut theirs = vec![Samples::default(); peers.len()];
     let mut drained = vec![Samples::default(); peers.len()];
     for _ in 0..BATCHES {
         ours.time(|| (0..ROUNDS).try_for_each(|_| outlast(place, None)))?;
         for (at, peer) in peers.iter().enumerate() {
-            theirs[at].time(|| (0..ROUNDS).try_for_each(|_| peer.call()))?;
-            drained[at].time(|| drain(peer))?;
+            theirs[at].time(|| (0..ROUNDS).try_for_each(|_| call(&**peer)))?;
+            drained[at].time(|| drain(&**peer))?;
         }
     }
     for (at, peer) in peers.iter().enumerate() {
         let name = peer.kind().name();
         let what = format!("command line: {ROUNDS} `outlast run true` in a row against {ROUNDS} of {name}");
-        report.ratio(what, &ours, &theirs[at], bound(peer));
+        report.ratio(what, &ours, &theirs[at], bound(&**peer));
         let what = format!("command line: the same against {ROUNDS} adds of {name} and one wait for the last");
         report.ratio(what, &ours, &drained[at], None);
         report.keep(format!("{ROUNDS} of {name}"), theirs[at].clone());
@@ -103,12 +107,12 @@ fn by_batches(place: &Place, peers: &[Open], report: &mut Report) -> Result<()> 
     Ok(())
 }
 
-/// The few rounds of a tool whose wait is slow by design.
-fn patient(place: &Place, peer: &Open, report: &mut Report) -> Result<()> {
+/// The few rounds of a tool that looks for ends now and then.
+fn patient(place: &Place, peer: &dyn Open, report: &mut Report) -> Result<()> {
     let (mut ours, mut theirs) = (Samples::default(), Samples::default());
     for _ in 0..PUEUE_ROUNDS {
         ours.time(|| outlast(place, None))?;
-        theirs.time(|| peer.call())?;
+        theirs.time(|| call(peer))?;
     }
     let what = format!("command line: `outlast run true` against add and wait of {}", peer.kind().name());
     report.ratio(what, &ours, &theirs, None);
@@ -117,12 +121,21 @@ fn patient(place: &Place, peer: &Open, report: &mut Report) -> Result<()> {
 }
 
 /// Adds all, and waits for the last: one runs after the other.
-fn drain(peer: &Open) -> Result<()> {
+fn drain(peer: &dyn Open) -> Result<()> {
     let mut last = String::new();
     for _ in 0..ROUNDS {
-        last = peer.add()?;
+        last = peer.add(0, &["true"])?;
     }
-    peer.wait(&last)
+    waited(peer, &last)
+}
+
+/// Adds `true` and waits for it: the calls that a caller makes who has to know the end.
+fn call(peer: &dyn Open) -> Result<()> {
+    waited(peer, &peer.add(0, &["true"])?)
+}
+
+fn waited(peer: &dyn Open, id: &str) -> Result<()> {
+    if peer.wait(id, WAIT_BOUND)? { Ok(()) } else { Err(format!("{} still waits for {id}", peer.kind().name()).into()) }
 }
 
 /// One call whose output is read, as an agent does it.
@@ -137,6 +150,6 @@ fn outlast(place: &Place, session: Option<&str>) -> Result<()> {
 }
 
 /// Task-spooler is the one to be no slower than.
-fn bound(peer: &Open) -> Option<Bound> {
+fn bound(peer: &dyn Open) -> Option<Bound> {
     (peer.kind() == Kind::TaskSpooler).then_some(Bound::AtMost(1.0))
 }

@@ -23,6 +23,7 @@ use rustix::process::{Rlimit, Signal};
 
 use crate::LOOK_AGAIN;
 use crate::context::{Context, Work};
+use crate::patience::{Patience, Wait};
 use crate::poll::{Interest, Poll};
 use charges::{Charge, Launch};
 use closing::Closing;
@@ -69,6 +70,7 @@ pub struct Keeper {
     anchor: Option<OwnedFd>,
     anchor_again_at: Option<Duration>,
     owner_gone_at: Option<Duration>,
+    patience: Patience,
     idle_until: Option<Duration>,
     spare_due_at: Option<Duration>,
     vacant: Vec<Vacant>,
@@ -112,6 +114,7 @@ impl Keeper {
             anchor: None,
             anchor_again_at: None,
             owner_gone_at: None,
+            patience: Patience::default(),
             idle_until: None,
             spare_due_at: None,
             vacant: Vec::new(),
@@ -238,7 +241,10 @@ impl Keeper {
             self.watch_anchor();
         }
         if self.owner_gone_at.take_if(|at| clock::monotonic() >= *at).is_some() {
-            self.order_stop(BY_OWNER_GONE, false);
+            match self.patience.after_linger(&self.context) {
+                Wait::Longer => self.expect_owner(),
+                Wait::Over => self.order_stop(BY_OWNER_GONE, false),
+            }
         }
     }
 

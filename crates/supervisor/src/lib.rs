@@ -8,6 +8,7 @@
 
 mod poll;
 mod context;
+mod patience;
 mod tree;
 mod birth;
 mod veil;

@@ -93,7 +93,14 @@ pub fn remove_all(state: &State) -> Result<()> {
 }
 
 fn wait_for(session: SessionDir) -> Result<Vacated> {
-    let (owner, keeper) = (session.owner_lock()?, session.keeper_lock()?);
+    let (owner, keeper) = loop {
+        // One after the other: a keeper stays as long as somebody holds the owner's lock.
+        drop(session.owner_lock()?);
+        let keeper = session.keeper_lock()?;
+        if let Some(owner) = session.try_owner_lock()? {
+            break (owner, keeper);
+        }
+    };
     let path = session.path().to_owned();
     let why = "a command in it lives, and no keeper is left to end it (`outlast ps -a`)";
     Vacated::with(session, keeper, Some(owner))?.ok_or_else(|| FileError::refused("remove", path, why))

@@ -5,6 +5,7 @@ use std::time::Duration;
 use outlast::core::record::{Ownership, Phase};
 use outlast::{Anchor, END_BOUND, Error, ErrorKind, Outcome, SessionOptions, StopOptions, WaitOptions};
 
+use crate::lost::{signal, supervisor};
 use crate::world::{SOON, World, adopted, config, finished, in_world, nothing_left, soon, start};
 
 /// Covers: J3, A14
@@ -109,6 +110,46 @@ fn k9_an_owner_that_is_gone_ends_its_commands_after_the_linger() {
         let end = ended.end.expect("an end");
         assert_eq!((end.kind(), end.exit_code()), ("stopped", Some(143)), "{end:?}");
     });
+}
+
+/// Covers: K9
+#[test]
+fn k9_an_owner_that_its_keeper_never_heard_of_keeps_what_others_started() {
+    in_world("k9_lock", async |world: World| {
+        k9_owner_by_its_lock(&world, false).await;
+    });
+}
+
+/// Covers: K9
+#[test]
+fn k9_and_so_it_does_where_that_keeper_was_killed() {
+    in_world("k9_orphan", async |world: World| {
+        k9_owner_by_its_lock(&world, true).await;
+    });
+}
+
+async fn k9_owner_by_its_lock(world: &World, keeper_is_killed: bool) {
+    let options = SessionOptions { linger: Duration::from_millis(300), ..SessionOptions::default() };
+    let mut owner = Some(world.runtime.create_session(options).await.expect("a session"));
+    let id = *owner.as_ref().expect("a session").id();
+    // Another runtime is another process to it. The keeper is its, and the owner has no connection to that.
+    let other = outlast::Runtime::open(config(&world.state_dir)).expect("a runtime");
+    let session = other.open_session(&id).await.expect("the session");
+    let brief = start(world, &session, "sleep 2; exit 7").await;
+    let long = start(world, &session, "exec sleep 300").await;
+    if keeper_is_killed {
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", supervisor(&session, &long))).expect("a supervisor");
+        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
+        signal(parent.expect("a parent"), rustix::process::Signal::KILL);
+    }
+    for (command, expected) in [(brief, ("exited", Some(7))), (long, ("stopped", Some(143)))] {
+        let waited = session.wait(&[command], WaitOptions::default()).await.expect("a wait");
+        let end = waited.commands[0].snapshot.end.clone().expect("an end");
+        assert_eq!((end.kind(), end.exit_code()), expected, "{end:?}");
+        // The second one ends because its owner is gone.
+        drop(owner.take());
+    }
 }
 
 /// Covers: S1

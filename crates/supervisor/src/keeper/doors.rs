@@ -12,6 +12,7 @@ use outlast_host::store::session::SessionDir;
 use super::charges::{Charge, Launch};
 use super::{DOOR, DOOR_TAKEN, Keeper, VISITORS};
 use crate::context::{Work, own_mark};
+use crate::patience::Patience;
 use crate::poll::Interest;
 
 /// The door of the keeper.
@@ -128,7 +129,7 @@ impl Keeper {
                 self.owner = Some(number);
                 self.sealed = None;
                 self.context.owner = Some(mark);
-                self.owner_gone_at = None;
+                (self.owner_gone_at, self.patience) = (None, Patience::default());
                 self.tell_owner();
                 self.say(number, &FromKeeper::Owned);
             }

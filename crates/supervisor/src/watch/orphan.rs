@@ -9,6 +9,7 @@ use outlast_host::{clock, mark};
 
 use super::{ANCHOR, OWNER, Watch};
 use crate::LOOK_AGAIN;
+use crate::patience::{Patience, Wait};
 use crate::poll::Interest;
 
 /// What is watched in the keeper's place.
@@ -18,6 +19,7 @@ pub struct Orphan {
     owner: Option<OwnedFd>,
     /// When the wait for a new owner is over.
     pub give_up_at: Option<Duration>,
+    patience: Patience,
     /// When a process that could not be watched is looked for again.
     pub again_at: Option<Duration>,
 }
@@ -107,11 +109,16 @@ impl Watch<'_> {
             (orphan.give_up_at.take_if(|at| now >= *at).is_some(), orphan.again_at.take_if(|at| now >= *at).is_some());
         if again {
             let known = self.orphan.take().unwrap_or_default();
-            self.orphan = Some(Orphan { give_up_at: known.give_up_at, ..Orphan::default() });
+            let Orphan { give_up_at, patience, .. } = known;
+            self.orphan = Some(Orphan { give_up_at, patience, ..Orphan::default() });
             self.watch_both();
         }
         if given_up {
-            self.stop_for(BY_OWNER_GONE, false);
+            let patience = self.orphan.as_mut().map(|orphan| &mut orphan.patience);
+            match patience.map_or(Wait::Over, |patience| patience.after_linger(&self.post.context)) {
+                Wait::Longer => self.wait_for_owner(),
+                Wait::Over => self.stop_for(BY_OWNER_GONE, false),
+            }
         }
     }
 
