@@ -1,7 +1,7 @@
 //! The benchmark: measures outlast against the bare system calls and other tools, and writes what it found.
 //!
-//! `bench/run` builds everything and calls this with `measure` and words `key=value`. The other verbs are
-//! stand-ins for commands, which the measurements start.
+//! `bench/run` builds everything and calls this with `measure` and words `key=value`, `bench/scale` with `scale`. The other
+//! verbs are stand-ins for commands, which the measurements start.
 //!
 //! Modules are listed in reading order; a module uses only those above it.
 #![forbid(unsafe_code)]
@@ -10,10 +10,12 @@ mod samples;
 mod stand_in;
 mod machine;
 mod place;
+mod proc;
 mod peers;
 mod report;
 mod page;
 mod rows;
+mod scale;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["measure", settings @ ..] => Settings::read(settings).and_then(|settings| settings.measure()),
+        ["scale", words @ ..] => scale::act(words),
         stand_in => stand_in::act(stand_in).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {

@@ -19,6 +19,9 @@ const LEAVE_BOUND: Duration = Duration::from_secs(30);
 /// How long the end of a session may take; a thousand commands take their time.
 pub const END_BOUND: Duration = Duration::from_secs(120);
 
+/// Threads that remove what is left on disk.
+const REMOVERS: usize = 16;
+
 /// A directory with copies of both binaries and a state directory.
 pub struct Place {
     dir: PathBuf,
@@ -121,8 +124,26 @@ impl Place {
     /// Removes everything; an error if a process of this run lives on.
     pub fn finish(self) -> Result<()> {
         self.until_alone()?;
+        self.remove_commands()?;
         std::fs::remove_dir_all(&self.dir)?;
         Ok(())
+    }
+
+    /// Removes the records of commands, many at a time: a file system that is mounted with `discard` (ext4(5)) waits for
+    /// the disk at each file, and there can be half a million of them.
+    fn remove_commands(&self) -> Result<()> {
+        let mut records = Vec::new();
+        for session in entries(&self.state().join("sessions"))? {
+            records.extend(entries(&session.join("work"))?);
+        }
+        let share = records.len().div_ceil(REMOVERS).max(1);
+        std::thread::scope(|scope| {
+            let shares: Vec<_> = records
+                .chunks(share)
+                .map(|share| scope.spawn(|| share.iter().try_for_each(std::fs::remove_dir_all)))
+                .collect();
+            shares.into_iter().try_for_each(|share| share.join().map_err(|_| "a thread panicked")?.map_err(Into::into))
+        })
     }
 
     /// Waits until no other process of this run lives; an error at the bound.
@@ -159,6 +180,12 @@ impl Place {
     fn state(&self) -> PathBuf {
         self.dir.join("state")
     }
+}
+
+/// What is in a directory; nothing where it is not there.
+fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
+    let Ok(found) = std::fs::read_dir(dir) else { return Ok(Vec::new()) };
+    found.map(|entry| Ok(entry?.path())).collect()
 }
 
 /// Ends a session and whatever runs in it.

@@ -9,5 +9,6 @@ pub mod markdown;
 pub mod layers;
 pub mod prose;
 pub mod safety;
+pub mod effects;
 pub mod promises;
 pub mod coverage;

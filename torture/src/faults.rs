@@ -80,7 +80,10 @@ pub fn unmount(at: &Path) -> Result<(), String> {
 /// Lays a read-only view of a directory over it.
 pub fn make_read_only(at: &Path) -> Result<(), String> {
     system(&["mount", "--bind", text(at), text(at)])?;
-    system(&["mount", "-o", "remount,bind,ro", text(at)])
+    system(&["mount", "-o", "remount,bind,ro", text(at)]).inspect_err(|_| {
+        // What lies there now can be written; that it cannot be taken away either would be told at the end of the round.
+        let _unmounted = unmount(at);
+    })
 }
 
 /// Fills the file system to its last byte.

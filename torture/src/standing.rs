@@ -47,6 +47,7 @@ impl Standing {
             self.world.outlast(&["run", "-c", "seq 1 100"]).ok();
         }
         let told = self.world.outlast(&["run", "--json", "--grace", "1ms", "-c", "sleep .02; seq 1 3000"]);
+        assert!(matches!(told.code, Some(0 | 75)), "{told:?}");
         self.world.wait(told.json().str("/id"));
         self.world.stop(&self.world.bg(&["--", "sleep", "300"]));
         let quiet = || Cast::of(&self.world).supervisors.len() <= 2;

@@ -1,12 +1,12 @@
 //! What watching costs while many commands run.
 
-use std::fs;
 use std::time::Instant;
 
 use outlast::Outcome;
 
 use crate::Result;
 use crate::place::{self, Place};
+use crate::proc::{children, parent, pss};
 use crate::report::{Bound, Report, Unit};
 use crate::samples::Samples;
 
@@ -47,31 +47,4 @@ pub async fn measure(place: &Place, count: u64, report: &mut Report) -> Result<(
     report.time(format!("end of a session with {count} running commands, each verified"), &ending, None);
     report.keep(format!("start of one of {count} commands in the background"), starts);
     Ok(())
-}
-
-/// The parent of a process (proc_pid_stat(5)).
-fn parent(pid: u32) -> Result<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name stands in parentheses and may hold anything; state and parent follow it.
-    let (_, rest) = stat.rsplit_once(") ").ok_or("a stat file has no name")?;
-    Ok(rest.split(' ').nth(1).ok_or("a stat file has no parent")?.parse()?)
-}
-
-fn children(of: u32) -> Result<Vec<u32>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc")? {
-        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // A process that goes away meanwhile is nobody's child.
-        if parent(pid).is_ok_and(|parent| parent == of) {
-            found.push(pid);
-        }
-    }
-    Ok(found)
-}
-
-/// The proportional set size in KiB (proc_pid_smaps(5)).
-fn pss(pid: u32) -> Result<u64> {
-    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
-    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).ok_or("there is no Pss")?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }

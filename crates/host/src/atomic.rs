@@ -1,13 +1,13 @@
 //! Replaces a file in one step, writes a file once, and sets space aside for a file that must land.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use crate::dir::{Dir, FileError, Result};
+use crate::effect;
 pub use outlast_core::record::Durability;
 
 /// Replaces `name` by a new file with these bytes. A reader or a crash sees the old or the new one.
@@ -52,11 +52,10 @@ impl Reserved {
     pub fn create(dir: &Dir, temporary: &'static str, name: &'static str, size: u32) -> Result<Reserved> {
         let file = dir.create_file(temporary)?;
         let failed = |e| FileError::os("set space aside for", dir.path_of(name), e);
-        match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, u64::from(size)) {
+        match effect::allocate(temporary, &file, FallocateFlags::KEEP_SIZE, 0, u64::from(size)) {
             Ok(()) => {}
             // File systems without fallocate get the bytes written.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => file
-                .write_all_at(&vec![0; size as usize], 0)
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => effect::write_at(temporary, &file, &vec![0; size as usize], 0)
                 .map_err(|e| FileError::io("set space aside for", dir.path_of(name), &e))?,
             Err(e) => return Err(failed(e)),
         }
@@ -80,17 +79,17 @@ impl Reserved {
     pub fn fill_in_haste(self, bytes: &[u8], durability: Durability) -> Result<Slack> {
         let length = bytes.len() as u64;
         let failed = |e: std::io::Error| FileError::io("write", self.dir.path_of(self.temporary), &e);
-        self.file.write_all_at(bytes, 0).map_err(failed)?;
+        effect::write_at(self.temporary, &self.file, bytes, 0).map_err(failed)?;
         // The file is longer where the space was made of zeros.
         if self.file.metadata().map_err(failed)?.len() != length {
-            self.file.set_len(length).map_err(failed)?;
+            effect::set_len(self.temporary, &self.file, length).map_err(failed)?;
         }
         if durability == Durability::Power {
-            self.file.sync_all().map_err(failed)?;
+            effect::sync(self.temporary, &self.file).map_err(|e| failed(e.into()))?;
         }
         self.dir.rename_noreplace(self.temporary, self.name)?;
         sync_names(&self.dir, durability)?;
-        Ok(Slack { file: self.file, length })
+        Ok(Slack { file: self.file, name: self.name, length })
     }
 }
 
@@ -98,6 +97,7 @@ impl Reserved {
 #[derive(Debug)]
 pub struct Slack {
     file: File,
+    name: &'static str,
     length: u64,
 }
 
@@ -106,17 +106,21 @@ impl Slack {
     /// aside behind it then). Without it only disk space is wasted.
     pub fn give_back(self) -> std::io::Result<()> {
         // A file that somebody changed meanwhile is not ours to cut.
-        if self.file.metadata()?.len() == self.length { self.file.set_len(self.length) } else { Ok(()) }
+        if self.file.metadata()?.len() == self.length {
+            effect::set_len(self.name, &self.file, self.length)
+        } else {
+            Ok(())
+        }
     }
 }
 
 fn fill(dir: &Dir, name: &str, file: &File, bytes: &[u8], durability: Durability) -> Result<()> {
     let failed = |e: std::io::Error| FileError::io("write", dir.path_of(name), &e);
-    file.write_all_at(bytes, 0).map_err(failed)?;
-    file.set_len(bytes.len() as u64).map_err(failed)?;
+    effect::write_at(name, file, bytes, 0).map_err(failed)?;
+    effect::set_len(name, file, bytes.len() as u64).map_err(failed)?;
     match durability {
         Durability::Process => Ok(()),
-        Durability::Power => file.sync_all().map_err(failed),
+        Durability::Power => effect::sync(name, file).map_err(|e| failed(e.into())),
     }
 }
 

@@ -10,6 +10,7 @@ use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use crate::effect;
 use crate::proc::{self, Stat};
 
 /// Something could not be done to a cgroup.
@@ -132,7 +133,7 @@ impl Leaf {
         if name.is_empty() || name.contains('/') || name.starts_with('.') {
             return Err(failed(Errno::INVAL));
         }
-        rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755)).map_err(failed)?;
+        effect::make_dir_at(name, &path, Mode::from_raw_mode(0o755)).map_err(failed)?;
         Self::open(&path)
     }
 
@@ -217,7 +218,8 @@ impl Leaf {
     ///
     /// Right after a kill the kernel may need some milliseconds to let go, so the caller tries again later.
     pub fn remove(&self) -> Result<bool, CgroupError> {
-        let removed = remove_below(self.fd()).and_then(|()| rustix::fs::rmdir(&self.path));
+        let removed =
+            remove_below(self.fd()).and_then(|()| effect::remove(rustix::fs::CWD, &self.path, AtFlags::REMOVEDIR));
         match removed {
             Ok(()) | Err(Errno::NOENT) => Ok(true),
             Err(Errno::BUSY) => Ok(false),
@@ -245,7 +247,7 @@ impl Leaf {
 
     fn write(&self, file: &str, value: &str) -> Result<(), CgroupError> {
         let fd = self.open_file(file, OFlags::WRONLY)?;
-        rustix::io::write(fd, value.as_bytes()).map(drop).map_err(|errno| self.failed(file, errno))
+        effect::write(file, fd, value.as_bytes()).map(drop).map_err(|errno| self.failed(file, errno))
     }
 
     fn open_file(&self, file: &str, mode: OFlags) -> Result<OwnedFd, CgroupError> {
@@ -277,7 +279,7 @@ fn remove_below(directory: BorrowedFd<'_>) -> Result<(), Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let below = rustix::fs::openat(directory, name, flags, Mode::empty())?;
         remove_below(below.as_fd())?;
-        rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?;
+        effect::remove(directory, Path::new(OsStr::from_bytes(name.to_bytes())), AtFlags::REMOVEDIR)?;
     }
     Ok(())
 }

@@ -3,15 +3,19 @@
 //! Every name is one segment that is opened with `O_NOFOLLOW` from a descriptor that is already
 //! open, so a path cannot be redirected by a link planted before or after the directory was opened.
 
-use std::ffi::CStr;
+use std::borrow::Cow;
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{self, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
+
+use crate::effect;
 
 mod error;
 mod facts;
@@ -126,13 +130,17 @@ impl Dir {
     }
 
     fn tighten(&self, stat: &Stat) -> Result<()> {
-        tightened(fs::fchmod(self, Mode::from_raw_mode(stat.st_mode & DIR_MODE)))
+        tightened(effect::chmod(&self.own_name(), self, Mode::from_raw_mode(stat.st_mode & DIR_MODE)))
             .map_err(|e| FileError::os("tighten", &self.label, e))
     }
 
     /// The path by which people know this directory. Absolute.
     pub fn path(&self) -> &Path {
         &self.label
+    }
+
+    fn own_name(&self) -> Cow<'_, str> {
+        self.label.file_name().unwrap_or_default().to_string_lossy()
     }
 
     /// Whether this open directory is the one that its path names now; not if it was removed or replaced. What cannot be
@@ -212,7 +220,7 @@ impl Dir {
         // O_NONBLOCK, because a planted FIFO would otherwise block the open; it means nothing for
         // regular files, and anything else is refused below.
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let fd = fs::openat(self, name, flags, Mode::from_raw_mode(FILE_MODE))
+        let fd = effect::open(self, name, flags, Mode::from_raw_mode(FILE_MODE))
             .map_err(|e| explain_open(self.as_fd(), name, &label, e))?;
         let stat = fs::fstat(&fd).map_err(|e| FileError::os("look at", &label, e))?;
         if !FileType::from_raw_mode(stat.st_mode).is_file() {
@@ -224,7 +232,8 @@ impl Dir {
         let mode = if may_be_new { FILE_MODE } else { stat.st_mode & FILE_MODE };
         let only_looks = !may_be_new && self.looser == Looser::Kept;
         if stat.st_mode & 0o7777 != mode && !only_looks {
-            tightened(fs::fchmod(&fd, Mode::from_raw_mode(mode))).map_err(|e| FileError::os("tighten", &label, e))?;
+            tightened(effect::chmod(name, &fd, Mode::from_raw_mode(mode)))
+                .map_err(|e| FileError::os("tighten", &label, e))?;
         }
         Ok((File::from(fd), u64::try_from(stat.st_size).unwrap_or(0)))
     }
@@ -289,7 +298,8 @@ impl Dir {
     /// Removes a file, socket or link; a link's target is untouched.
     pub fn remove_file(&self, name: &str) -> Result<()> {
         self.check_name("remove", name)?;
-        fs::unlinkat(self, name, AtFlags::empty()).map_err(|e| FileError::os("remove", self.path_of(name), e))
+        effect::remove(self, name.as_ref(), AtFlags::empty())
+            .map_err(|e| FileError::os("remove", self.path_of(name), e))
     }
 
     /// Removes a file as [`Dir::remove_file`] does; false if there was none.
@@ -305,7 +315,7 @@ impl Dir {
     /// Removes a directory if it is there and empty; false if something is in it.
     pub fn remove_empty(&self, name: &str) -> Result<bool> {
         self.check_name("remove", name)?;
-        match fs::unlinkat(self, name, AtFlags::REMOVEDIR) {
+        match effect::remove(self, name.as_ref(), AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(true),
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
             Err(e) => Err(FileError::os("remove", self.path_of(name), e)),
@@ -316,14 +326,15 @@ impl Dir {
     pub fn remove_tree(&self, name: &str) -> Result<()> {
         let inner = self.sub(name)?;
         inner.clear()?;
-        fs::unlinkat(self, name, AtFlags::REMOVEDIR).map_err(|e| FileError::os("remove", self.path_of(name), e))
+        effect::remove(self, name.as_ref(), AtFlags::REMOVEDIR)
+            .map_err(|e| FileError::os("remove", self.path_of(name), e))
     }
 
     /// Removes everything below this directory, following no link, and then what its path leads to: a directory, if nothing
     /// is in it.
     pub fn remove_whole(&self) -> Result<()> {
         self.clear()?;
-        fs::unlinkat(fs::CWD, &self.label, AtFlags::REMOVEDIR).map_err(|e| FileError::os("remove", &self.label, e))
+        effect::remove(fs::CWD, &self.label, AtFlags::REMOVEDIR).map_err(|e| FileError::os("remove", &self.label, e))
     }
 
     fn clear(&self) -> Result<()> {
@@ -331,14 +342,15 @@ impl Dir {
         self.each_name(|name| names.push(name.to_owned()))?;
         for name in names {
             let label = self.label.join(name.to_string_lossy().as_ref());
-            match fs::unlinkat(self, &name, AtFlags::empty()) {
+            let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+            match effect::remove(self, path, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(Errno::ISDIR | Errno::PERM) => {
                     let failed = |e| FileError::os("remove", &label, e);
                     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                     let fd = fs::openat(self, &name, flags, Mode::empty()).map_err(failed)?;
                     Dir { fd: Arc::new(fd), label: label.clone(), looser: self.looser }.clear()?;
-                    fs::unlinkat(self, &name, AtFlags::REMOVEDIR).map_err(failed)?;
+                    effect::remove(self, path, AtFlags::REMOVEDIR).map_err(failed)?;
                 }
                 Err(e) => return Err(FileError::os("remove", label, e)),
             }
@@ -350,7 +362,8 @@ impl Dir {
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.check_name("rename", from)?;
         self.check_name("rename to", to)?;
-        fs::renameat(self, from, self, to).map_err(|e| FileError::os("rename to", self.path_of(to), e))
+        effect::rename(self, from, self, to, RenameFlags::empty())
+            .map_err(|e| FileError::os("rename to", self.path_of(to), e))
     }
 
     /// Renames within this directory; an existing target is an error ([`FileError::is_taken`]).
@@ -363,12 +376,12 @@ impl Dir {
         self.check_name("rename", from)?;
         target.check_name("rename to", to)?;
         let failed = |e| FileError::os("rename to", target.path_of(to), e);
-        match fs::renameat_with(self, from, target, to, RenameFlags::NOREPLACE) {
+        match effect::rename(self, from, target, to, RenameFlags::NOREPLACE) {
             Ok(()) => Ok(()),
             // File systems without RENAME_NOREPLACE: a hard link never replaces either.
             Err(Errno::INVAL | Errno::NOSYS) => {
-                fs::linkat(self, from, target, to, AtFlags::empty()).map_err(failed)?;
-                fs::unlinkat(self, from, AtFlags::empty()).map_err(failed)
+                effect::link(self, from, target, to).map_err(failed)?;
+                effect::remove(self, from.as_ref(), AtFlags::empty()).map_err(failed)
             }
             Err(e) => Err(failed(e)),
         }
@@ -376,7 +389,7 @@ impl Dir {
 
     /// Writes the names of this directory to the disk (`durability = "power"`).
     pub fn sync(&self) -> Result<()> {
-        fs::fsync(self).map_err(|e| FileError::os("sync", &self.label, e))
+        effect::sync(&self.own_name(), self).map_err(|e| FileError::os("sync", &self.label, e))
     }
 
     fn check_name(&self, action: &'static str, name: &str) -> Result<()> {
@@ -437,7 +450,7 @@ fn open_parent(path: &Path, create: bool) -> Result<Option<OwnedFd>> {
 /// Makes a directory with mode 0700 whatever the umask is; false if it was there already.
 fn make_dir(parent: BorrowedFd<'_>, name: &str, label: &Path) -> Result<bool> {
     let failed = |e| FileError::os("create", label, e);
-    match fs::mkdirat(parent, name, Mode::from_raw_mode(DIR_MODE)) {
+    match effect::make_dir(parent, name, Mode::from_raw_mode(DIR_MODE)) {
         Ok(()) => {}
         Err(Errno::EXIST) => return Ok(false),
         Err(e) => return Err(failed(e)),
@@ -447,7 +460,7 @@ fn make_dir(parent: BorrowedFd<'_>, name: &str, label: &Path) -> Result<bool> {
     if stat.st_mode & 0o777 != DIR_MODE {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = fs::openat(parent, name, flags, Mode::empty()).map_err(failed)?;
-        fs::chmod(crate::dir::fd_path(fd.as_fd()), Mode::from_raw_mode(DIR_MODE)).map_err(failed)?;
+        effect::chmod_at(name, fs::CWD, &fd_path(fd.as_fd()), Mode::from_raw_mode(DIR_MODE)).map_err(failed)?;
     }
     Ok(true)
 }

@@ -7,11 +7,12 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::dir::{Dir, FILE_MODE, FileError, fd_path};
+use crate::effect;
 use crate::frame::{Channel, ChannelError};
 
 /// Connections that may wait to be accepted.
@@ -60,11 +61,11 @@ impl Listener {
         // The file gets the mode of the socket less the umask (unix_bind in net/unix/af_unix.c), so
         // it is 0600 or less from the first instant; the second call gives back what the umask took.
         let mode = Mode::from_raw_mode(FILE_MODE);
-        rustix::fs::fchmod(&fd, mode).map_err(failed)?;
+        effect::chmod(name, &fd, mode).map_err(failed)?;
         let address = SocketAddrUnix::new(fd_path(dir.as_fd()).join(name)).map_err(failed)?;
-        net::bind(&fd, &address).map_err(failed)?;
-        rustix::fs::chmodat(dir, name, mode, AtFlags::empty()).map_err(failed)?;
-        net::listen(&fd, BACKLOG).map_err(failed)?;
+        effect::bind(name, &fd, &address).map_err(failed)?;
+        effect::chmod_at(name, dir, name.as_ref(), mode).map_err(failed)?;
+        effect::listen(name, &fd, BACKLOG).map_err(failed)?;
         Ok(Listener { fd })
     }
 
@@ -129,7 +130,7 @@ pub fn connect(dir: &Dir, name: &str) -> Result<Channel, DoorError> {
     }
     let fd = socket().map_err(failed)?;
     let address = SocketAddrUnix::new(fd_path(file.as_fd())).map_err(failed)?;
-    net::connect(&fd, &address).map_err(failed)?;
+    effect::connect(name, &fd, &address).map_err(failed)?;
     let uid = peer_uid(&fd)?;
     if !may_pass(uid) {
         return Err(DoorError::Foreign { path, uid });
@@ -177,7 +178,7 @@ mod tests {
         let old = rustix::process::umask(Mode::empty());
         drop(Listener::bind(&dir, "d").unwrap());
         rustix::process::umask(old);
-        assert_eq!(rustix::fs::statat(&dir, "d", AtFlags::empty()).unwrap().st_mode & 0o777, 0o600);
+        assert_eq!(rustix::fs::statat(&dir, "d", rustix::fs::AtFlags::empty()).unwrap().st_mode & 0o777, 0o600);
         assert!(matches!(connect(&dir, "d"), Err(DoorError::Nobody(_))));
 
         let listener = Listener::bind(&dir, "d").unwrap();

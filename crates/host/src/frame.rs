@@ -6,7 +6,7 @@
 //! Nothing here blocks or waits, so the same channel serves an epoll loop and an async runtime.
 
 use std::collections::VecDeque;
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -17,6 +17,11 @@ use rustix::net::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+mod name;
+
+use crate::effect;
+use name::FrameName;
 
 /// The longest payload of a frame, in bytes.
 pub const MAX_PAYLOAD: usize = 16 << 20;
@@ -104,6 +109,8 @@ pub struct Channel {
 
 #[derive(Debug)]
 struct Chunk {
+    /// Of its first frame.
+    name: FrameName,
     bytes: Vec<u8>,
     sent: usize,
     fds: Vec<OwnedFd>,
@@ -142,7 +149,7 @@ impl Channel {
     /// Ends the conversation on both sides: the peer sees that this end is gone.
     pub fn shut(&self) {
         // Of a peer that is gone already nothing is left to shut.
-        let _ = net::shutdown(&self.fd, net::Shutdown::Both);
+        let _ = effect::shut("channel", &self.fd);
     }
 
     /// The socket itself, to hand it to another process. Queued and received bytes are dropped.
@@ -164,7 +171,7 @@ impl Channel {
         fds: Vec<OwnedFd>,
     ) -> Result<(), ChannelError> {
         let payload = serde_json::to_vec(message).map_err(ChannelError::Message)?;
-        self.queue(0, &payload, fds)?;
+        self.queue(0, &payload, fds, || FrameName::of_message(message, &payload))?;
         self.flush().map(|_| ())
     }
 
@@ -177,11 +184,17 @@ impl Channel {
             Stream::Err => 2,
             Stream::In => 3,
         };
-        self.queue(kind, bytes, Vec::new())?;
+        self.queue(kind, bytes, Vec::new(), || FrameName::of_bytes(stream))?;
         self.flush().map(|_| ())
     }
 
-    fn queue(&mut self, kind: u8, payload: &[u8], fds: Vec<OwnedFd>) -> Result<(), ChannelError> {
+    fn queue(
+        &mut self,
+        kind: u8,
+        payload: &[u8],
+        fds: Vec<OwnedFd>,
+        name: impl FnOnce() -> FrameName,
+    ) -> Result<(), ChannelError> {
         let count = u8::try_from(fds.len()).ok().filter(|&n| n < 16);
         let count = count.ok_or(ChannelError::Protocol("more than 15 descriptors on a frame"))?;
         let length = u32::try_from(payload.len()).ok().filter(|&n| n as usize <= MAX_PAYLOAD);
@@ -197,7 +210,7 @@ impl Channel {
         }
         let mut bytes = Vec::with_capacity(HEADER + payload.len());
         push_frame(&mut bytes, length, kind, payload);
-        self.outgoing.push_back(Chunk { bytes, sent: 0, fds });
+        self.outgoing.push_back(Chunk { name: name(), bytes, sent: 0, fds });
         Ok(())
     }
 
@@ -359,8 +372,8 @@ fn send_chunk(socket: &OwnedFd, chunk: &Chunk) -> Result<usize, Errno> {
     if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&fds)) {
         return Err(Errno::TOOBIG);
     }
-    let slices = [IoSlice::new(&chunk.bytes[chunk.sent..])];
-    net::sendmsg(socket, &slices, &mut control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    effect::send(&chunk.name, socket.as_fd(), &chunk.bytes[chunk.sent..], &mut control, flags)
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@
 //! Modules are listed in reading order; a module uses only those above it.
 #![deny(unsafe_code)]
 
+pub mod crash;
 #[allow(unsafe_code)]
 pub mod sys;
-pub mod crash;
+pub mod effect;
 pub mod proc;
 pub mod clock;
 pub mod files;

@@ -6,13 +6,13 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use rustix::fs::{FlockOperation, flock, fstat};
+use rustix::fs::{FlockOperation, fstat};
 use rustix::io::Errno;
 
 use crate::dir::{Dir, FileError, Result, if_there};
+use crate::effect;
 
 /// An exclusive lock, held until it is dropped or the process dies.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Lock {
     }
 
     fn attempt(&self, operation: FlockOperation) -> Result<bool> {
-        try_flock(&self.file, operation).map_err(|e| FileError::os("lock", &self.path, e))
+        try_flock(&self.file_name(), &self.file, operation).map_err(|e| FileError::os("lock", &self.path, e))
     }
 
     /// False if the file was removed between opening and locking it: such a lock protects nothing.
@@ -74,11 +74,16 @@ impl Lock {
         Ok(stat.st_nlink > 0)
     }
 
+    fn file_name(&self) -> std::borrow::Cow<'_, str> {
+        self.path.file_name().unwrap_or_default().to_string_lossy()
+    }
+
     /// Replaces the text in the lock's file, which says who holds it.
     pub fn write_content(&self, bytes: &[u8]) -> Result<()> {
         let failed = |e: std::io::Error| FileError::io("write", &self.path, &e);
-        self.file.write_all_at(bytes, 0).map_err(failed)?;
-        self.file.set_len(bytes.len() as u64).map_err(failed)
+        let name = self.file_name();
+        effect::write_at(&name, &self.file, bytes, 0).map_err(failed)?;
+        effect::set_len(&name, &self.file, bytes.len() as u64).map_err(failed)
     }
 }
 
@@ -92,7 +97,9 @@ impl AsFd for Lock {
 ///
 /// For files that are their own lock (trace, aliases).
 pub(crate) fn lock_file(dir: &Dir, name: &str, file: &File) -> Result<()> {
-    try_flock(file, FlockOperation::LockExclusive).map(|_| ()).map_err(|e| FileError::os("lock", dir.path_of(name), e))
+    try_flock(name, file, FlockOperation::LockExclusive)
+        .map(|_| ())
+        .map_err(|e| FileError::os("lock", dir.path_of(name), e))
 }
 
 /// True if somebody holds the lock now. A missing file is held by nobody.
@@ -103,7 +110,7 @@ pub(crate) fn lock_file(dir: &Dir, name: &str, file: &File) -> Result<()> {
 /// holders in other pid namespaces.)
 pub fn is_held(dir: &Dir, name: &str) -> Result<bool> {
     let Some(file) = if_there(dir.open_file(name))? else { return Ok(false) };
-    try_flock(&file, FlockOperation::NonBlockingLockShared)
+    try_flock(name, &file, FlockOperation::NonBlockingLockShared)
         .map(|free| !free)
         .map_err(|e| FileError::os("look at the lock", dir.path_of(name), e))
 }
@@ -113,9 +120,9 @@ pub fn read_content(dir: &Dir, name: &str) -> Result<Option<Vec<u8>>> {
     dir.read_if_there(name, 64 * 1024)
 }
 
-fn try_flock(file: &File, operation: FlockOperation) -> std::result::Result<bool, Errno> {
+fn try_flock(name: &str, file: &File, operation: FlockOperation) -> std::result::Result<bool, Errno> {
     loop {
-        match flock(file, operation) {
+        match effect::lock(name, file, operation) {
             Ok(()) => return Ok(true),
             Err(Errno::WOULDBLOCK) => return Ok(false),
             Err(Errno::INTR) => {}

@@ -38,7 +38,7 @@ fn main() {
 }
 
 fn fork_gives_a_child() {
-    match fork().expect("one thread only") {
+    match fork("child").expect("one thread only") {
         Forked::Child => exit_now(6),
         Forked::Parent { pid } => {
             let pidfd = pidfd::open(pid).expect("open");
@@ -55,7 +55,7 @@ fn l16_out_of_descriptors_a_fork_is_whole() {
     let (reader, writer) = rustix::pipe::pipe().expect("pipe");
     let before = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..before }).expect("lower");
-    let forked = fork();
+    let forked = fork("child");
     if let Ok(Forked::Child) = forked {
         exit_now(rustix::io::write(&writer, b"y").map_or(1, |_| 0));
     }
@@ -71,10 +71,10 @@ fn l16_out_of_descriptors_a_fork_is_whole() {
 
 fn detached_process_is_in_nobodys_tree() {
     let (reader, writer) = rustix::pipe::pipe().expect("pipe");
-    match fork().expect("one thread only") {
+    match fork("child").expect("one thread only") {
         Forked::Child => {
             let caller = std::process::id();
-            if detach().is_err() {
+            if detach("child").is_err() {
                 exit_now(1);
             }
             let own = proc::stat(std::process::id()).expect("readable").expect("here");
@@ -96,8 +96,8 @@ fn detached_process_is_in_nobodys_tree() {
 fn subreaper_adopts_orphans() {
     prctl::set_child_subreaper().expect("subreaper");
     let (reader, writer) = rustix::pipe::pipe().expect("pipe");
-    let parent = match fork().expect("one thread only") {
-        Forked::Child => match fork().expect("one thread only") {
+    let parent = match fork("child").expect("one thread only") {
+        Forked::Child => match fork("child").expect("one thread only") {
             Forked::Parent { .. } => exit_now(0),
             Forked::Child => {
                 // Until the test closes its end, or ends itself.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use outlast_core::wire::{FromKeeper, KEEPER_NAME, ToKeeper};
 use outlast_host::dir::Dir;
+use outlast_host::effect;
 use outlast_host::store::name;
 use outlast_host::sys::pidfd;
 use tokio::time::Instant;
@@ -40,8 +41,8 @@ pub(crate) async fn spawn(birth: &Birth, dir: Option<&Dir>) -> Result<Link> {
     if let Some(environment) = &birth.environment {
         command.env_clear().envs(environment.iter().map(|(key, value)| (key, value)));
     }
-    let child =
-        command.spawn().map_err(|error| Error::system(format!("cannot start {}", executable.display()), error))?;
+    let child = effect::spawn("keeper", &mut command)
+        .map_err(|error| Error::system(format!("cannot start {}", executable.display()), error))?;
     // The keeper detaches itself by forking twice, so the process started here ends at once.
     tokio::spawn(reap(child));
     Ok(ours)

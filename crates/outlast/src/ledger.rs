@@ -166,7 +166,7 @@ fn passable(
 ) -> Result<Vec<(Alias, CommandId, bool)>> {
     let told = locked.ledger.consumers.get(consumer);
     let mut known = Vec::new();
-    for (alias, id) in aliases::all(dir.dir())?.into_iter().filter(|(alias, _)| alias.0 > through) {
+    for (alias, id) in aliases::above(dir.dir(), Alias(through))? {
         if told.is_some_and(|told| told.commits.contains_key(&id)) {
             known.push((alias, id, true));
             continue;

@@ -1,5 +1,7 @@
 //! A command in the foreground, as a stream of events.
 
+mod log;
+
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -8,7 +10,7 @@ use outlast_core::delivery::Via;
 use outlast_core::id::CommandId;
 use outlast_core::names::{display_line, shorten};
 use outlast_core::receipt;
-use outlast_core::record::{ExitRecord, OutputState, PROCESS, ProcessMark};
+use outlast_core::record::{ExitRecord, PROCESS, ProcessMark};
 use outlast_core::request::{Request, Streams};
 use outlast_core::wire::{FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
@@ -21,12 +23,12 @@ use crate::hide::Flow;
 use crate::keeper::{self, ANSWER_BOUND};
 use crate::launch::{self, Launched};
 use crate::link;
-use crate::output::{Piece, Stream};
+use crate::output::Stream;
 use crate::quiet::Quiet;
-use crate::read::Reading;
 use crate::session::Session;
 use crate::stopping::StopOptions;
 use crate::vanished;
+use log::Records;
 
 /// A command in the foreground. Dropping it is a caller that goes away: the channel closes, and by that
 /// the supervisor knows that the command is demoted, unless other callers joined it and still wait.
@@ -57,15 +59,6 @@ pub struct Running {
     /// Whether nobody has to hear that the end was shown, because it is told from the records: its supervisor
     /// went away without a word, or it was in the background although this caller waited.
     unheard: bool,
-}
-
-/// The log of a command whose output outgrew what is held.
-struct Records {
-    command: Command,
-    reading: Reading,
-    output: OutputState,
-    /// Whether the supervisor may tell growth: it tells one for each time it is asked.
-    asked: bool,
 }
 
 impl Running {
@@ -363,13 +356,6 @@ impl Running {
         self.held.push(stream, bytes, most);
     }
 
-    fn open_records(&mut self, output: OutputState) -> Result<()> {
-        let command = Command { session: self.session.clone(), id: self.request.id };
-        let reading = command.reading_from(self.held.received(), output)?;
-        self.records = Some(Records { command, reading, output, asked: false });
-        Ok(())
-    }
-
     /// Passes output on as an event, as far as it can be shown by now.
     fn pass(&mut self, stream: Stream, bytes: Vec<u8>) {
         let bytes = match &mut self.flow {
@@ -391,30 +377,6 @@ impl Running {
         some
     }
 
-    /// Passes on the next piece of output from the log; false once everything that is known of was passed on.
-    async fn read_log(&mut self) -> Result<bool> {
-        let Some(records) = &mut self.records else { return Ok(false) };
-        match records.reading.next().await? {
-            Some(Piece::Bytes { stream, bytes, .. }) => {
-                self.pass(stream, bytes);
-                return Ok(true);
-            }
-            Some(Piece::Gap { bytes, .. }) => {
-                self.pass_rest(true);
-                self.events.push_back(RunEvent::OutputGap { bytes });
-                return Ok(true);
-            }
-            None => {}
-        }
-        if !records.asked && self.last.is_none() {
-            records.asked = true;
-            // What is known of and could not be read (the log failed) is as good as read.
-            let seen = records.reading.next_offset().max(records.output.bytes);
-            self.launched.channel.send(&ToSupervisor::More { seen }).await?;
-        }
-        Ok(false)
-    }
-
     fn end(&mut self, exit: ExitRecord, materialised: bool) -> Result<()> {
         if materialised && self.records.is_none() {
             self.open_records(exit.output)?;
@@ -431,6 +393,7 @@ impl Running {
         match &mut self.records {
             Some(records) => {
                 records.grow(finished.exit.output)?;
+                records.reading.keep(&finished.exit);
                 let dir = records.command.dir()?;
                 finished.log = Some(dir.log_path());
                 // Of an end in the background they are pending, for each consumer.
@@ -483,12 +446,5 @@ impl Drop for Running {
         if !self.joined() {
             self.leave();
         }
-    }
-}
-
-impl Records {
-    fn grow(&mut self, output: OutputState) -> Result<()> {
-        self.output = output;
-        self.reading.grow(&self.command.dir()?, output)
     }
 }

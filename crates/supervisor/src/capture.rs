@@ -22,6 +22,8 @@ const READ_BYTES: usize = 64 * 1024;
 const READS_IN_TURN: usize = 32;
 /// The pipe's size once it was found full (pipe(7); users may be refused it).
 const WIDE_PIPE: usize = 1 << 20;
+/// From this tail on what is in two wide pipes is little of it.
+const WIDE_TAIL: u64 = 8 << 20;
 
 /// What a turn of reading found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +46,7 @@ pub struct Capture {
     separate: bool,
     held: Vec<(Stream, Vec<u8>)>,
     hold: u64,
+    forgot: bool,
     tail: Vec<u8>,
     bytes: u64,
     log: Option<LogWriter>,
@@ -68,6 +71,7 @@ impl Capture {
             separate,
             held: Vec::new(),
             hold: request.hold,
+            forgot: false,
             tail: Vec::new(),
             bytes: 0,
             log: None,
@@ -91,19 +95,32 @@ impl Capture {
     }
 
     /// Reads what pipe `number` has, for a turn; `sink` is given each piece as it comes.
-    pub fn read(&mut self, number: usize, sink: &mut dyn FnMut(Stream, &[u8])) -> Found {
+    ///
+    /// No more than `room` bytes are taken from the pipe.
+    pub fn read(&mut self, number: usize, room: u64, sink: &mut dyn FnMut(Stream, &[u8])) -> Found {
         let mut found = Found::default();
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         buffer.reserve_exact(READ_BYTES);
         for _ in 0..READS_IN_TURN {
-            let Some(pipe) = &mut self.pipes[number] else { break };
+            let room = usize::try_from(room).unwrap_or(usize::MAX).saturating_sub(found.bytes);
+            let Some(pipe) = self.pipes[number].as_mut().filter(|_| room > 0) else { break };
             buffer.clear();
-            match rustix::io::read(&pipe.fd, spare_capacity(&mut buffer)) {
+            let read = if room < READ_BYTES {
+                buffer.resize(room, 0);
+                let read = rustix::io::read(&pipe.fd, &mut buffer[..]);
+                buffer.truncate(read.unwrap_or(0));
+                read
+            } else {
+                rustix::io::read(&pipe.fd, spare_capacity(&mut buffer))
+            };
+            match read {
                 Ok(0) => found.closed = true,
                 Ok(count) => {
                     found.bytes += count;
-                    widen(pipe, count);
+                    if self.cap.tail >= WIDE_TAIL {
+                        widen(pipe, count);
+                    }
                     let stream = pipe.stream;
                     match &mut self.veil {
                         None => self.pass(stream, &buffer, sink),
@@ -195,6 +212,24 @@ impl Capture {
                 offset += piece.len() as u64;
             }
         }
+    }
+
+    /// How much more may come until the cap drops bytes behind offset `seen`. What may be in the pipes when the command
+    /// ends, which is read then in any case, is left room for.
+    pub fn room(&self, seen: u64) -> u64 {
+        let in_pipes = (2 * WIDE_PIPE as u64).min(self.cap.tail / 2);
+        (self.cap.head.max(seen) + self.cap.tail - in_pipes).saturating_sub(self.bytes)
+    }
+
+    /// Forgets what is held, for good: all of it was passed on, and no log can be made of the rest.
+    pub fn forget_held(&mut self) {
+        self.forgot |= !self.held.is_empty();
+        self.held = Vec::new();
+    }
+
+    /// Whether something that came is neither held nor in a log.
+    pub fn forgot(&self) -> bool {
+        self.forgot
     }
 
     /// Whether more is held than may be.

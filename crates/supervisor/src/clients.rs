@@ -47,6 +47,10 @@ pub struct Client {
     pub credit: bool,
     /// Bytes of output that it has read.
     pub seen: u64,
+    /// When it last said how much it has read.
+    pub read_at: Duration,
+    /// It follows the output and has not read for so long that nothing waits for it.
+    pub lags: bool,
     /// A stop that it asked for.
     pub stop: Option<StopWait>,
     /// What became of the input that it sent.
@@ -84,6 +88,8 @@ impl Clients {
             subscribed: false,
             credit: false,
             seen: 0,
+            read_at: Duration::ZERO,
+            lags: false,
             stop: None,
             input: Input::None,
             input_wait: false,
@@ -164,6 +170,13 @@ impl Clients {
             }
         }
         waits
+    }
+
+    /// Client `number` says how much of the output it has read, and wants to hear of more.
+    pub fn has_read(&mut self, number: u32, seen: u64, now: Duration) {
+        if let Some(client) = self.by_number.get_mut(&number) {
+            (client.seen, client.credit, client.read_at, client.lags) = (seen, true, now, false);
+        }
     }
 
     /// Whether client `number` let too much wait.

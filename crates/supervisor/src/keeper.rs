@@ -16,7 +16,6 @@ use outlast_core::id::CommandId;
 use outlast_core::joining::JoinKey;
 use outlast_core::record::{ExitRecord, LINGER_MS, Ownership};
 use outlast_host::cgroup::CgroupParent;
-use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::sys::{descriptors, prctl, signals};
 use outlast_host::{clock, mark};
@@ -263,7 +262,6 @@ impl Keeper {
 
     /// Takes the door away and looks once more: who knocked meanwhile is served. True if nobody did.
     fn leave(&mut self) -> bool {
-        crash::point("keeper.leaving");
         if self.door.is_none() {
             return true;
         }

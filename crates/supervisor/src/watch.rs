@@ -5,6 +5,7 @@ mod begin;
 mod evidence;
 mod finish;
 mod orphan;
+mod pipes;
 mod talk;
 mod tell;
 mod tracking;
@@ -22,12 +23,11 @@ use outlast_core::record::{ExitRecord, ProcessMark};
 use outlast_core::request::{Lifetime, OsText, Request};
 use outlast_core::wire::{FromOwnKeeper, ToOwnKeeper};
 use outlast_host::clock;
-use outlast_host::crash;
 use outlast_host::frame::{Channel, Stream};
 use outlast_host::inherit;
 use outlast_host::store::moving;
 use outlast_host::store::records::Records;
-use outlast_host::sys::{reap, signals};
+use outlast_host::sys::{memory, reap, signals};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
@@ -35,10 +35,11 @@ use crate::capture::Capture;
 use crate::clients::{CLIENT_TOKENS, Clients};
 use crate::context::{Context, Work, own_mark};
 use crate::limits::{Cage, Sampler};
-use crate::poll::{Interest, Poll, Ready};
+use crate::poll::{Interest, Poll};
 use crate::tree::Tree;
 use callers::Caller;
 use orphan::Orphan;
+use pipes::Pace;
 use tracking::Baseline;
 
 const LINK: u64 = 1;
@@ -199,6 +200,11 @@ pub struct Watch<'a> {
     life: Life,
     started_at_ms: u64,
     demoted_at_ms: Option<u64>,
+    /// When memory that the beginning needed is given back.
+    rest_at: Option<Duration>,
+    pace: Pace,
+    /// Since when the pipes are not read, for the sake of callers that follow.
+    held_up_since: Option<Duration>,
     ended_at_ms: Option<u64>,
     leader: ProcessMark,
     pidfd: OwnedFd,
@@ -268,6 +274,7 @@ impl Watch<'_> {
             self.become_orphan();
         }
         let timeout = self.timeout();
+        self.pace.let_gather();
         let ready = self.post.poll.wait(timeout).unwrap_or_default();
         self.read_pipes(&ready);
         if ready.iter().any(|one| one.token == SIGNALS || one.token == LEADER) {
@@ -293,34 +300,10 @@ impl Watch<'_> {
         let stops = self.stop_deadline();
         let orphan =
             self.orphan.as_ref().and_then(|orphan| [orphan.give_up_at, orphan.again_at].into_iter().flatten().min());
-        let deadlines = [self.life.deadline(), sample, stops, orphan, self.next_release()];
+        let patience = self.patience_over();
+        let deadlines = [self.life.deadline(), sample, stops, orphan, self.next_release(), self.rest_at, patience];
         let next = deadlines.into_iter().flatten().min()?;
         Some(next.saturating_sub(clock::monotonic()))
-    }
-
-    fn read_pipes(&mut self, ready: &[Ready]) {
-        for one in ready.iter().filter(|one| (PIPES..PIPES + 2).contains(&one.token)) {
-            self.read_pipe((one.token - PIPES) as usize);
-        }
-    }
-
-    /// Reads one pipe for a turn; true if more may be there.
-    fn read_pipe(&mut self, number: usize) -> bool {
-        let found = self.pass_on(|capture, sink| capture.read(number, sink));
-        if found.bytes > 0 {
-            self.step(Event::Output);
-        }
-        found.bytes > 0 && !found.closed
-    }
-
-    /// Captures something, and passes it on to those who follow an output that is not stored.
-    fn pass_on<T>(&mut self, capture: impl FnOnce(&mut Capture, &mut dyn FnMut(Stream, &[u8])) -> T) -> T {
-        let (held, callers, clients) = (self.records.is_none(), &self.callers, &mut self.clients);
-        capture(&mut self.capture, &mut |stream, bytes| {
-            for caller in callers.iter().filter(|caller| held && caller.follows) {
-                clients.send(caller.number, stream, bytes);
-            }
-        })
     }
 
     fn take_signals(&mut self) {
@@ -342,7 +325,6 @@ impl Watch<'_> {
                 self.ended_at_ms = Some(clock::unix_ms());
                 self.terminal = None;
                 let _ = self.post.poll.remove(&self.pidfd);
-                crash::point("supervisor.reaped");
                 let fact = fact_of(status);
                 self.step(Event::LeaderReaped { fact, tree_left: reap::has_children() });
             }
@@ -390,7 +372,6 @@ impl Watch<'_> {
                 Action::Demote(by) => self.demote(by),
                 Action::Signal => {
                     self.before_signal();
-                    crash::point("supervisor.signalling");
                     self.tree().signal(self.first_signal);
                 }
                 Action::Sweep => {
@@ -450,7 +431,11 @@ impl Watch<'_> {
             self.clients.tell_growth(&self.capture.output());
         }
         self.answer_stops(now);
+        self.attend_pipes(now);
         self.clients.settle(&self.post.poll);
+        if self.rest_at.take_if(|at| now >= *at).is_some() {
+            memory::give_back();
+        }
     }
 
     /// Sends what is still queued, for a bounded time, and takes the door away.

@@ -61,6 +61,11 @@ impl Front {
         String::from_utf8_lossy(&self.out.bytes()).into_owned()
     }
 
+    /// What came on standard error so far.
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.err.bytes()).into_owned()
+    }
+
     /// Closes the call's standard input.
     pub fn close_input(&mut self) {
         self.input = None;

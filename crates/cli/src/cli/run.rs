@@ -209,7 +209,7 @@ async fn start(session: &Session, request: RunRequest, json: bool, context: &Con
 
 /// Shows an end, with what the output cannot say beside it.
 fn ended(finished: &Finished, json: bool, context: &Context) -> Answer {
-    for line in words::ended_inline(finished, None, words::Reader::Shell).iter().chain(&finished.remarks) {
+    for line in words::ended_inline(finished, None, None, words::Reader::Shell).iter().chain(&finished.remarks) {
         context.printer.say(line);
     }
     if json {

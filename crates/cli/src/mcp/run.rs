@@ -217,7 +217,7 @@ async fn told(call: &Call, finished: &Finished) -> Option<String> {
 /// The reply that tells an end in the foreground.
 fn ended(finished: &Finished, told: Option<String>) -> Result<Answer, Failure> {
     let exit = &finished.exit;
-    let lines = words::ended_inline(finished, None, Reader::Tools);
+    let lines = words::ended_inline(finished, None, None, Reader::Tools);
     if matches!(exit.end, End::SpawnFailed { .. }) {
         let text = lines.first().cloned().unwrap_or_else(|| "the command cannot be started".to_owned());
         return Ok(Reply::error(format!("{text}\n")).with(META_COMMAND, &CommandView::finished(finished))?.into());

@@ -254,31 +254,3 @@ fn bounds_are_held_without_gc() {
     assert!(!world.status(&id).null("/pruned_at_ms"));
     assert_ne!(fs::read_to_string(&stamp).expect("our file"), "1700000000000");
 }
-
-/// Whoever dies over it leaves what the next one finishes.
-#[test]
-fn retention_survives_its_own_death() {
-    let world = world();
-    let id = told(&world, 50_000);
-    let log = world.dir(&id).join("output.log");
-    let dies = |point: &str, options: &[&str]| {
-        let died = world.call(&[&["gc"], options].concat()).env("OUTLAST_CRASH_AT", point).run();
-        assert_eq!(died.code, None, "{died:?}");
-    };
-    dies("retain.recorded", &["--keep-output", "4KiB"]);
-    let told = world.outlast(&["status", &id]).ok();
-    assert!(told.text().contains("pruned") && told.text().contains(&log.display().to_string()), "{told:?}");
-    gc(&world, &["--keep-output", "4KiB"]);
-    assert!(!log.exists() && world.status(&id).null("/output/log"));
-
-    let session = world.new_session(&["--context", "project"]);
-    world.outlast(&["session", "end", &session]).ok();
-    let shown = || world.outlast(&["session", "show", &session, "--json"]).ok().json();
-    world.wait_until("its keeper has left", || !shown().bool("/kept"));
-    dies("retain.hidden", &["--keep-age", "1ms"]);
-    world.outlast(&["session", "show", &session]).exits(3);
-    assert!(!removed(&gc(&world, &[])).is_empty());
-    let left: Vec<_> =
-        tree(&world.state()).into_iter().filter(|path| path.to_string_lossy().contains(&session)).collect();
-    assert!(left.is_empty(), "{left:?}");
-}

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::support::*;
 
 /// A directory on another file system than the worlds of the tests, where there is one.
-struct Elsewhere(PathBuf);
+pub struct Elsewhere(pub PathBuf);
 
 impl Elsewhere {
-    fn new(world: &World) -> Option<Elsewhere> {
+    pub fn new(world: &World) -> Option<Elsewhere> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let at = Path::new("/dev/shm").join(format!("outlast-bind-{}-{number}", std::process::id()));
@@ -38,12 +38,12 @@ fn beside(world: &World, name: &str) -> PathBuf {
 }
 
 #[track_caller]
-fn bind(world: &World, place: &Path) -> Json {
+pub fn bind(world: &World, place: &Path) -> Json {
     world.outlast(&["session", "bind", &world.session(), &place.display().to_string(), "--json"]).ok().json()
 }
 
 /// An ended command with 10 000 lines.
-fn ended(world: &World) -> String {
+pub fn ended(world: &World) -> String {
     let id = bg_shell(world, &[], "seq 10000; exit 7");
     world.outlast(&["wait", &id, "--consumer", "hook"]).exits(7);
     // Its supervisor holds the records for a moment longer.
@@ -58,7 +58,7 @@ fn ended(world: &World) -> String {
 
 /// Where the records of a command are, beneath these directories: exactly once, and nothing of a move is left.
 #[track_caller]
-fn place_of(world: &World, id: &str, others: &[&Path]) -> PathBuf {
+pub fn place_of(world: &World, id: &str, others: &[&Path]) -> PathBuf {
     let mut all = tree(&world.session_dir(&world.session()).join("work"));
     all.extend(others.iter().flat_map(|other| tree(other)));
     let named: Vec<&PathBuf> =
@@ -69,7 +69,7 @@ fn place_of(world: &World, id: &str, others: &[&Path]) -> PathBuf {
 
 /// The command answers with everything that it had.
 #[track_caller]
-fn whole(world: &World, id: &str) {
+pub fn whole(world: &World, id: &str) {
     world.status(id).ends("exited", 7);
     assert_eq!(world.raw(id), seq(1, 10_000).into_bytes());
 }
@@ -286,66 +286,6 @@ fn m14_an_id_is_never_unknown_while_it_moves() {
     });
     assert!(looks.iter().all(|looks| *looks > 10), "{looks:?}");
     whole(&world, &over);
-}
-
-/// Places of a move that is a copy, in their order.
-pub const MOVE: [&str; 5] = ["move.begun", "move.copying", "move.copied", "move.hidden", "move.named"];
-
-/// Covers: M14
-#[test]
-fn m14_every_crash_point_of_a_move() {
-    let world = world();
-    let Some(elsewhere) = Elsewhere::new(&world) else {
-        println!("skipped: /dev/shm is no other file system");
-        return;
-    };
-    let here = beside(&world, "here");
-    let over = ended(&world);
-    let places = [elsewhere.0.as_path(), here.as_path()];
-    for point in MOVE {
-        for (place, next) in [(places[0], places[1]), (places[1], places[0])] {
-            let words = ["session", "bind", &world.session(), &place.display().to_string()];
-            let died = world.call(&words).env("OUTLAST_CRASH_AT", point).run();
-            assert_eq!(died.code, None, "{point}: {died:?}");
-            // The first look finds it whole; by then it is where it was to go.
-            whole(&world, &over);
-            assert_eq!(place_of(&world, &over, &places), place.join(world.session()).join(&over), "{point}");
-            whole(&world, &over);
-            // Whoever goes on with another place in mind does not lose it either.
-            let died = world.call(&["session", "bind", &world.session(), &next.display().to_string()]);
-            assert_eq!(died.env("OUTLAST_CRASH_AT", point).run().code, None, "{point}");
-            bind(&world, place);
-            assert_eq!(place_of(&world, &over, &places), place.join(world.session()).join(&over), "{point}");
-            whole(&world, &over);
-            bind(&world, next);
-            bind(&world, place);
-        }
-    }
-}
-
-/// Covers: M14
-#[test]
-fn m14_every_crash_point_of_a_move_at_the_end() {
-    let world = world();
-    let Some(elsewhere) = Elsewhere::new(&world) else {
-        println!("skipped: /dev/shm is no other file system");
-        return;
-    };
-    bind(&world, &elsewhere.0);
-    for point in MOVE {
-        let mark = world.root().join(point);
-        let words = ["run", "-b", "--json", "-c", "seq 10000; exit 7"];
-        // The keeper that this call starts hands the point on to its supervisors, and leaves once it is done.
-        world.wait_until("no keeper is left", || world.processes().is_empty());
-        let call = world.call(&words).env("OUTLAST_CRASH_AT", point).env("OUTLAST_CRASH_MARK", &mark);
-        let id = call.run().ok().json().str("/id").to_owned();
-        world.outlast(&["wait", &id]).exits(7);
-        world.wait_until(&format!("{point} has killed"), || mark.exists());
-        world.wait_until("its keeper has seen to it", || world.processes().is_empty());
-        whole(&world, &id);
-        assert_eq!(place_of(&world, &id, &[&elsewhere.0]), elsewhere.0.join(world.session()).join(&id), "{point}");
-        whole(&world, &id);
-    }
 }
 
 /// Covers: I6, M14

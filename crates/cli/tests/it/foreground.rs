@@ -32,6 +32,55 @@ fn unread_output_holds_no_demotion_up() {
     }
 }
 
+/// The bytes of `count` numbered lines, and a line that prints them.
+fn numbered(count: u32) -> (Vec<u8>, String) {
+    let lines: String = (1..=count).map(|number| format!("{number:09}\n")).collect();
+    (lines.into_bytes(), format!("seq -f %09.0f {count}"))
+}
+
+/// Covers: C7
+#[test]
+fn c7_who_reads_gets_every_byte_of_an_output_beyond_the_cap() {
+    let world = world();
+    let (wrote, line) = numbered(1_200_000);
+    for cap in ["256KiB", "1MiB", "4MiB"] {
+        let told = world.outlast(&["run", "--consumer", "human", "--max-log", cap, "-c", &line]).ok();
+        assert_eq!(told.stdout.len(), wrote.len(), "with a cap of {cap}: {}", told.err());
+        assert!(told.stdout == wrote, "other bytes with a cap of {cap}");
+        assert!(told.err().contains("all were passed on"), "{}", told.err());
+    }
+}
+
+/// Covers: C7
+#[test]
+fn c7_who_reads_nothing_holds_an_output_beyond_the_cap_up_for_a_moment_only() {
+    let world = world();
+    let line = format!("{}; echo >flooded; exit 3", numbered(600_000).1);
+    let (mut reader, front) = unread(&world, &["--consumer", "human", "--max-log", "256KiB"], &line);
+    world.wait_file("flooded");
+    let mut read = Vec::new();
+    reader.read_to_end(&mut read).expect("a pipe");
+    let told = front.wait().exits(3);
+    let missing: usize = told.err().split(' ').find_map(|word| word.parse().ok()).expect("a number");
+    assert_eq!(read.len() + missing, 6_000_000, "{}", told.err());
+    assert!(told.err().contains("missing from the output"), "{}", told.err());
+}
+
+/// Covers: C7
+#[test]
+fn c7_an_output_that_no_log_can_be_kept_of_comes_whole() {
+    let world = world();
+    let (wrote, line) = numbered(1_200_000);
+    let call = |words: &[&str]| {
+        let words = [&["run", "--consumer", "human"], words, &["-c", &line]].concat();
+        world.call(&words).without("OUTLAST_SESSION").env("OUTLAST_STATE_DIR", "/proc/no-such").run().ok()
+    };
+    assert!(call(&[]).stdout == wrote, "other bytes");
+    let object = call(&["--json"]).json();
+    assert_eq!(object.int("/output/bytes"), wrote.len() as i64);
+    assert_eq!(object.str("/output/text").as_bytes(), &wrote[wrote.len() - 16_384..]);
+}
+
 #[test]
 fn unread_output_of_one_that_ended_is_waited_for() {
     let world = world();

@@ -4,6 +4,9 @@
 //! The binary under test has the crash points of `outlast-host` (the feature `crash-points`, turned on by
 //! the `[dev-dependencies]` of this crate alone); a binary that is built or installed has none of them.
 
+mod fronts;
+mod names;
+mod lives;
 mod points;
 mod random;
 mod rows;

@@ -1,13 +1,14 @@
 //! The file `aliases`: line N is the command whose alias is wN, and no number is used twice.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 use outlast_core::id::{Alias, CommandId};
 
 use super::name;
 use crate::dir::{Dir, FileError, Result, if_there};
+use crate::effect;
 use crate::lock::lock_file;
 
 /// Length of a line: `wrk_`, 32 digits, a newline.
@@ -26,13 +27,13 @@ pub fn append(session: &Dir, id: CommandId) -> Result<Alias> {
         if let Some(last) = rest.last_mut() {
             *last = b'\n';
         }
-        file.write_all_at(&rest, length).map_err(failed)?;
+        effect::write_at(name::ALIASES, &file, &rest, length).map_err(failed)?;
     }
     let start = length.next_multiple_of(LINE);
     let line = format!("{id}\n");
-    if let Err(e) = file.write_all_at(line.as_bytes(), start) {
+    if let Err(e) = effect::write_at(name::ALIASES, &file, line.as_bytes(), start) {
         // If not even that works the torn line stays, and the next call pads it.
-        let _ = file.set_len(start);
+        let _ = effect::set_len(name::ALIASES, &file, start);
         return Err(failed(e));
     }
     alias_at(start / LINE).ok_or_else(|| {
@@ -64,13 +65,20 @@ pub fn resolve(session: &Dir, alias: Alias) -> Result<Option<CommandId>> {
 
 /// Every alias that was given and its command, lowest first. Damaged lines are left out.
 pub fn all(session: &Dir) -> Result<Vec<(Alias, CommandId)>> {
+    above(session, Alias(0))
+}
+
+/// As [`all`], those above `last`. What lies below is not read, however much it is.
+pub fn above(session: &Dir, last: Alias) -> Result<Vec<(Alias, CommandId)>> {
     let Some(file) = if_there(session.open_file(name::ALIASES))? else { return Ok(Vec::new()) };
-    let bytes = read_whole(&file).map_err(|e| FileError::io("read", session.path_of(name::ALIASES), &e))?;
-    let lines = bytes.chunks_exact(LINE as usize).zip(0..);
+    let bytes = read_from(&file, u64::from(last.0) * LINE)
+        .map_err(|e| FileError::io("read", session.path_of(name::ALIASES), &e))?;
+    let lines = bytes.chunks_exact(LINE as usize).zip(u64::from(last.0)..);
     Ok(lines.filter_map(|(line, index)| Some((alias_at(index)?, parse(line)?))).collect())
 }
 
-fn read_whole(mut file: &File) -> std::io::Result<Vec<u8>> {
+fn read_from(mut file: &File, offset: u64) -> std::io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use super::places::Home;
 use super::{Loaded, load, name, put, put_once, receipts};
 use crate::atomic::{Reserved, Slack};
-use crate::crash;
 use crate::dir::{Dir, FileError, Result};
 use crate::door::{self, DoorError, Listener};
 use crate::frame::Channel;
@@ -302,7 +301,6 @@ impl CommandDir {
             Err(error) if !error.is_taken() => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        crash::point("retain.recorded");
         self.dir.remove_if_there(name::LOG)?;
         self.dir.remove_if_there(name::INDEX)?;
         Ok(())

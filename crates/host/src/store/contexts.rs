@@ -1,7 +1,6 @@
 //! Finds the sessions of a context: a file for each context, a line for each of its sessions.
 
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use outlast_core::id::SessionId;
@@ -10,6 +9,7 @@ use super::name;
 use super::state::State;
 use crate::atomic::{self, Durability};
 use crate::dir::{Dir, FileError, Result, if_there};
+use crate::effect;
 use crate::lock::{Lock, lock_file};
 
 /// Puts a session into its context; an empty context has no sessions.
@@ -33,7 +33,7 @@ pub fn append(state: &State, context: &str, session: SessionId) -> Result<()> {
     let failed = |error: std::io::Error| FileError::io("write", contexts.path_of(&file_name), &error);
     let length = file.metadata().map_err(failed)?.len();
     // A writer that died within its line left the rest of one, which a line break makes a line of no session.
-    file.write_all_at(format!("\n{session}\n").as_bytes(), length).map_err(failed)
+    effect::write_at(&file_name, &file, format!("\n{session}\n").as_bytes(), length).map_err(failed)
 }
 
 /// Held while a session is given a context that no other living one may have.

@@ -5,11 +5,11 @@
 //! stream (u8: 1 standard output, 2 standard error), 3 bytes zero. Half a record at the end is no record.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 use super::name;
 use super::reader::{LogReader, ReadPiece};
 use crate::dir::{Dir, FileError, Result, if_there};
+use crate::effect;
 use crate::frame::Stream;
 
 const RECORD: usize = 24;
@@ -43,7 +43,8 @@ impl IndexWriter {
         let file = dir.create_new(name::INDEX)?;
         let mut heading = [0; RECORD];
         heading[..HEADING.len()].copy_from_slice(HEADING);
-        file.write_all_at(&heading, 0).map_err(|e| FileError::io("write", dir.path_of(name::INDEX), &e))?;
+        effect::write_at(name::INDEX, &file, &heading, 0)
+            .map_err(|e| FileError::io("write", dir.path_of(name::INDEX), &e))?;
         Ok(IndexWriter { file, dir: dir.clone(), position: 0, last: None })
     }
 
@@ -62,8 +63,7 @@ impl IndexWriter {
         }
         let entry = merged.unwrap_or(entry);
         self.last = Some(entry);
-        self.file
-            .write_all_at(&encode(&entry), self.position)
+        effect::write_at(name::INDEX, &self.file, &encode(&entry), self.position)
             .map_err(|e| FileError::io("write", self.dir.path_of(name::INDEX), &e))
     }
 }

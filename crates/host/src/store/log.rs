@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use super::name;
 use super::reader::{BLOCK, mark_of, survey};
 use crate::dir::{Dir, FileError, Result};
+use crate::effect;
 
 /// How much of the end is kept in memory where the file system cannot punch holes, in bytes.
 const MEMORY_TAIL: usize = 16 * 1024;
@@ -62,7 +63,7 @@ impl LogWriter {
     fn create_with(dir: &Dir, line: &str, cap: LogCap, punch: Punch) -> Result<LogWriter> {
         let file = dir.create_new(name::LOG)?;
         let header = format!("Command: {line}\n\n");
-        if let Err(error) = file.write_all_at(header.as_bytes(), 0) {
+        if let Err(error) = write(&file, header.as_bytes(), 0) {
             // The first failure is the one to tell; half a heading is no log, and takes room that the other
             // records need.
             let _ = dir.remove_file(name::LOG);
@@ -121,7 +122,7 @@ impl LogWriter {
         let Some(file) = &self.file else { return };
         match &mut self.kept {
             Kept::Hole { .. } => {
-                let written = file.write_all_at(output, self.start.saturating_add(at));
+                let written = write(file, output, self.start.saturating_add(at));
                 match written {
                     Ok(()) => self.hold_to_cap(),
                     Err(e) => self.fail(FileError::io("write", self.path(), &e)),
@@ -232,9 +233,9 @@ impl LogWriter {
     /// Writes what is in the file to the disk (`durability = "power"`).
     pub fn sync(&mut self) {
         if let Some(file) = &self.file
-            && let Err(e) = file.sync_data()
+            && let Err(e) = effect::sync_data(name::LOG, file)
         {
-            self.fail(FileError::io("sync", self.path(), &e));
+            self.fail(FileError::os("sync", self.path(), e));
         }
     }
 
@@ -248,7 +249,7 @@ impl LogWriter {
         // Blocks must stay empty between the copy and the old tail, for `survey` to see where it began.
         if length + self.cap.tail + 2 * BLOCK <= room {
             let copied =
-                copy_down(file, at + gap.bytes, at + length, self.cap.tail).and_then(|()| file.write_all_at(&mark, at));
+                copy_down(file, at + gap.bytes, at + length, self.cap.tail).and_then(|()| write(file, &mark, at));
             return match copied {
                 Ok(()) => Ok(Gap { on_disk: length, ..gap }),
                 // A full disk is no reason to lose the tail: what was copied is taken out again.
@@ -258,7 +259,7 @@ impl LogWriter {
         // The tail would overwrite itself on its way, and a death in the middle would lose it. The hole
         // stays, with the mark at its beginning where that fits.
         if length <= room {
-            file.write_all_at(&mark, at).map_err(|e| FileError::io("write", self.path(), &e))?;
+            write(file, &mark, at).map_err(|e| FileError::io("write", self.path(), &e))?;
         }
         Ok(gap)
     }
@@ -268,9 +269,9 @@ impl LogWriter {
         let missing = self.bytes - kept - tail.len() as u64;
         let mark = if missing > 0 { mark_of(missing) } else { Vec::new() };
         let text = [&mark[..], tail].concat();
-        if let Err(error) = file.write_all_at(&text, self.start + kept) {
+        if let Err(error) = write(file, &text, self.start + kept) {
             // Half a mark is no output. Where that cannot be taken out either, the failure is told all the same.
-            let _ = file.set_len(self.start + kept);
+            let _ = effect::set_len(name::LOG, file, self.start + kept);
             return Err(FileError::io("write", self.path(), &error));
         }
         let gap = Gap { offset: kept, bytes: missing, on_disk: mark.len() as u64 };
@@ -303,11 +304,15 @@ impl LogWriter {
 fn end_file(file: &File, state: &OutputState, number: Option<i32>) -> std::io::Result<()> {
     let (missing, on_disk) = state.gap.map_or((0, 0), |gap| (gap.bytes, gap.on_disk));
     let end = state.start + state.bytes - missing + on_disk;
-    file.set_len(end)?;
+    effect::set_len(name::LOG, file, end)?;
     match number {
-        Some(number) => file.write_all_at(format!("\n\nExit code: {number}\n").as_bytes(), end),
+        Some(number) => write(file, format!("\n\nExit code: {number}\n").as_bytes(), end),
         None => Ok(()),
     }
+}
+
+fn write(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
+    effect::write_at(name::LOG, file, bytes, offset)
 }
 
 fn keep_last(tail: &mut Vec<u8>, output: &[u8]) {
@@ -322,7 +327,7 @@ fn copy_down(file: &File, mut from: u64, mut to: u64, mut length: u64) -> std::i
     while length > 0 {
         let step = usize::try_from(length).map_or(COPY_STEP, |n| n.min(COPY_STEP));
         file.read_exact_at(&mut buffer[..step], from)?;
-        file.write_all_at(&buffer[..step], to)?;
+        write(file, &buffer[..step], to)?;
         from += step as u64;
         to += step as u64;
         length -= step as u64;
@@ -333,7 +338,7 @@ fn copy_down(file: &File, mut from: u64, mut to: u64, mut length: u64) -> std::i
 fn punch_hole(file: &File, offset: u64, length: u64) -> std::result::Result<(), Errno> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     loop {
-        match rustix::fs::fallocate(file, flags, offset, length) {
+        match effect::allocate(name::LOG, file, flags, offset, length) {
             Err(Errno::INTR) => {}
             other => return other,
         }

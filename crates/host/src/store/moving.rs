@@ -18,8 +18,8 @@ use super::command::CommandDir;
 use super::places::hidden_name;
 use super::session::SessionDir;
 use super::{name, put};
-use crate::crash;
 use crate::dir::{Dir, FileError, Result, if_there};
+use crate::effect;
 use crate::lock::Lock;
 
 /// How much is copied at once.
@@ -176,7 +176,6 @@ fn carry(source: &Dir, target: &Dir, id: CommandId) -> Result<bool> {
     // Nobody is behind its door any more, and a socket cannot be copied.
     inner.remove_if_there(name::CONTROL_DOOR)?;
     inner.tighten_files()?;
-    crash::point("move.begun");
     match source.move_noreplace(&plain, target, &plain) {
         Ok(()) => return Ok(true),
         Err(error) if error.is_taken() => return Ok(false),
@@ -191,17 +190,14 @@ fn carry(source: &Dir, target: &Dir, id: CommandId) -> Result<bool> {
         }
         return Err(error);
     }
-    crash::point("move.copied");
     let hidden = hidden_name(id);
     source.rename_noreplace(&plain, &hidden)?;
-    crash::point("move.hidden");
     if let Err(error) = target.rename_noreplace(&copied, &plain) {
         source.rename_noreplace(&hidden, &plain)?;
         target.remove_tree(&copied)?;
         return if error.is_taken() { Ok(false) } else { Err(error) };
     }
     target.sync()?;
-    crash::point("move.named");
     source.remove_tree(&hidden)?;
     Ok(true)
 }
@@ -270,17 +266,16 @@ fn copy(from: &Dir, target: &Dir, to: &str) -> Result<()> {
     for file in from.names()? {
         let (source, sink) = (from.open_file(&file)?, copied.create_new(&file)?);
         let failed = |error: std::io::Error| FileError::io("copy to", copied.path_of(&file), &error);
-        copy_file(&source, &sink).map_err(failed)?;
-        sink.sync_all().map_err(failed)?;
-        crash::point("move.copying");
+        copy_file(&file, &source, &sink).map_err(failed)?;
+        effect::sync(&file, &sink).map_err(|errno| failed(errno.into()))?;
     }
     copied.sync()
 }
 
 /// Copies bytes and keeps holes: the log of a command that was capped may be far longer than what it takes.
-fn copy_file(source: &File, sink: &File) -> std::io::Result<()> {
+fn copy_file(name: &str, source: &File, sink: &File) -> std::io::Result<()> {
     let length = source.metadata()?.len();
-    sink.set_len(length)?;
+    effect::set_len(name, sink, length)?;
     let mut buffer = vec![0; STEP];
     let mut at = 0;
     while at < length {
@@ -297,7 +292,7 @@ fn copy_file(source: &File, sink: &File) -> std::io::Result<()> {
             if count == 0 {
                 return Ok(());
             }
-            sink.write_all_at(&buffer[..count], at)?;
+            effect::write_at(name, sink, &buffer[..count], at)?;
             at += count as u64;
         }
     }

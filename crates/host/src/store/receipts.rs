@@ -1,12 +1,11 @@
 //! Appends to and reads `receipts.jsonl`: what a command says it changed, a line each time.
 
-use std::io::Write;
-
 use outlast_core::receipt::{Change, ReceiptLine, recovered};
 use outlast_core::record::Durability;
 
 use super::name;
 use crate::dir::{Dir, FileError, Result};
+use crate::effect;
 
 /// The longest file that is read, in bytes: twice what a command may publish, as hexadecimal digits.
 const LONGEST: u64 = 16 << 20;
@@ -16,14 +15,14 @@ pub fn append(command: &Dir, line: &ReceiptLine, durability: Durability) -> Resu
     let file = command.create_append(name::RECEIPTS)?;
     let failed = |error: std::io::Error| FileError::io("write", command.path_of(name::RECEIPTS), &error);
     let length = file.metadata().map_err(failed)?.len();
-    if let Err(error) = (&file).write_all(&super::encode(command, name::RECEIPTS, line)?) {
+    if let Err(error) = effect::append(name::RECEIPTS, &file, &super::encode(command, name::RECEIPTS, line)?) {
         // If not even that works a torn line stays, which is read as a change of which nothing is known.
-        let _ = file.set_len(length);
+        let _ = effect::set_len(name::RECEIPTS, &file, length);
         return Err(failed(error));
     }
     match durability {
         Durability::Process => Ok(()),
-        Durability::Power => file.sync_all().map_err(failed),
+        Durability::Power => effect::sync(name::RECEIPTS, &file).map_err(|e| failed(e.into())),
     }
 }
 

@@ -6,7 +6,6 @@ use outlast_core::id::SessionId;
 use super::session::SessionDir;
 use super::state::State;
 use super::{anchors, contexts, name, understood};
-use crate::crash;
 use crate::dir::{FileError, Result};
 use crate::lock::Lock;
 
@@ -53,7 +52,6 @@ impl Vacated {
         // One that was removed half and could not be cleared stands in the way of nobody but this.
         clear_hidden(state, id)?;
         state.sessions().rename_noreplace(&id.to_string(), &hidden(id))?;
-        crash::point("retain.hidden");
         clear_hidden(state, id)?;
         let Some(record) = record else { return Ok(()) };
         if let Some(anchor) = &record.anchor {

@@ -1,6 +1,5 @@
 //! The state directory: where all sessions live.
 
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use outlast_core::id::SessionId;
@@ -11,6 +10,7 @@ use super::ids;
 use super::name;
 use super::session::SessionDir;
 use crate::dir::{Dir, FileError, Result, if_there};
+use crate::effect;
 
 /// More than a file system keeps beside the name of a file.
 const TRIED_BYTES: usize = 16 * 1024;
@@ -32,7 +32,7 @@ impl State {
 
     /// Makes a state directory where nothing of that name is yet, in a directory that is there.
     pub fn create(path: &Path) -> Result<State> {
-        rustix::fs::mkdir(path, Mode::RWXU).map_err(|errno| FileError::os("make", path, errno))?;
+        effect::make_dir_at("state", path, Mode::RWXU).map_err(|errno| FileError::os("make", path, errno))?;
         State::open(path)
     }
 
@@ -49,8 +49,7 @@ impl State {
         // One that a process of the same number left.
         self.root.remove_if_there(&file)?;
         let made = self.root.create_new(&file)?;
-        let written = made
-            .write_all_at(&[b'x'; TRIED_BYTES], 0)
+        let written = effect::write_at(&file, &made, &[b'x'; TRIED_BYTES], 0)
             .map_err(|error| FileError::io("write", self.root.path_of(&file), &error));
         let removed = self.root.remove_file(&file);
         written.and(removed)

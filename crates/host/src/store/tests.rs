@@ -313,6 +313,11 @@ fn j2_aliases_count_up_and_a_torn_line_is_not_used_again() {
     assert_eq!(aliases::append(&dir, ids[3]).unwrap(), Alias(5));
     let all = [(Alias(1), ids[0]), (Alias(2), ids[1]), (Alias(4), ids[2]), (Alias(5), ids[3])];
     assert_eq!(aliases::all(&dir).unwrap(), all);
+    for (last, above) in
+        [(0, &all[..]), (1, &all[1..]), (2, &all[2..]), (3, &all[2..]), (4, &all[3..]), (5, &[]), (9, &[])]
+    {
+        assert_eq!(aliases::above(&dir, Alias(last)).unwrap(), above, "above w{last}");
+    }
     assert_eq!(aliases::resolve(&dir, Alias(5)).unwrap(), Some(ids[3]));
     for unknown in [0, 3, 6, u32::MAX] {
         assert_eq!(aliases::resolve(&dir, Alias(unknown)).unwrap(), None, "w{unknown}");

@@ -7,6 +7,7 @@ use outlast_core::record::{Durability, TraceLine};
 
 use super::name;
 use crate::dir::{Dir, FileError, Result, if_there};
+use crate::effect;
 use crate::lock::lock_file;
 
 /// Appends one line, under a lock on the file itself.
@@ -26,14 +27,14 @@ pub fn append(session: &Dir, line: &TraceLine, durability: Durability) -> Result
             bytes.insert(0, b'\n');
         }
     }
-    if let Err(e) = std::io::Write::write_all(&mut &file, &bytes) {
+    if let Err(e) = effect::append(name::TRACE, &file, &bytes) {
         // If not even that works the torn line stays, and the next append ends it.
-        let _ = file.set_len(length);
+        let _ = effect::set_len(name::TRACE, &file, length);
         return Err(failed(e));
     }
     match durability {
         Durability::Process => Ok(()),
-        Durability::Power => file.sync_all().map_err(failed),
+        Durability::Power => effect::sync(name::TRACE, &file).map_err(|e| failed(e.into())),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A copy of this process that goes on without exec.
 
 use super::last_errno;
+use crate::crash::{become_role, point};
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::io::Errno;
 
@@ -20,15 +21,16 @@ pub enum Forked {
     Child,
 }
 
-/// Copies this process, which must have one thread only, because the copy has only the calling one and
+/// Copies this process for another role, that of the child. It must have one thread only, because the copy has only the calling one and
 /// would wait for ever for a lock that another one held. With more threads it is refused with `EDEADLK`.
 ///
 /// The child keeps dispositions, mask and descriptors; a pending PDEATHSIG and subreaper are cleared. An error means
 /// that there never was a child: nothing is needed for one that could be missing once it runs.
-pub fn fork() -> Result<Forked, Errno> {
+pub fn fork(role: &'static str) -> Result<Forked, Errno> {
     if thread_count()? != 1 {
         return Err(Errno::DEADLK);
     }
+    point("fork", &role);
     // The plain system call: the C library's fork would write to its own data in the child, and eight pages
     // of each supervisor would no longer be shared with its keeper. Its locks need no repair without other
     // threads, and its notion of the thread's id is not used by anything here.
@@ -37,8 +39,14 @@ pub fn fork() -> Result<Forked, Errno> {
     // this one (clone(2)); all other arguments are absent.
     let pid = unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(libc::SIGCHLD), NONE, NONE, NONE, NONE) };
     match pid {
-        0 => Ok(Forked::Child),
-        pid if pid > 0 => Ok(Forked::Parent { pid: pid as u32 }),
+        0 => {
+            become_role(role);
+            Ok(Forked::Child)
+        }
+        pid if pid > 0 => {
+            point("forked", &role);
+            Ok(Forked::Parent { pid: pid as u32 })
+        }
         _ => Err(last_errno()),
     }
 }
@@ -65,8 +73,8 @@ pub(super) unsafe fn fork_with_pidfd() -> Result<Option<(u32, OwnedFd)>, Errno> 
 /// Goes on as a child of nobody in a session of its own, so that no sweep of the caller's tree finds it.
 ///
 /// The process that called ends with code 0; only the copy returns. The conditions of [`fork`] hold.
-pub fn detach() -> Result<(), Errno> {
-    match fork()? {
+pub fn detach(role: &'static str) -> Result<(), Errno> {
+    match fork(role)? {
         Forked::Parent { .. } => exit_now(0),
         // The copy leads no process group yet, so this cannot fail with EPERM.
         Forked::Child => rustix::process::setsid().map(drop),
@@ -76,6 +84,7 @@ pub fn detach() -> Result<(), Errno> {
 /// Ends this process with `code`, without destructors and exit handlers, which belong to the process it was
 /// forked from.
 pub fn exit_now(code: i32) -> ! {
+    point("exit", &"");
     // SAFETY: `_exit` takes a number and does not return.
     unsafe { libc::_exit(code) }
 }

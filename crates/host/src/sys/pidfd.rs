@@ -2,6 +2,7 @@
 
 use super::last_errno;
 use super::reap::{WaitStatus, wait_id};
+use crate::crash::point;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -16,8 +17,18 @@ pub fn open(pid: u32) -> Result<OwnedFd, Errno> {
     }
 }
 
+/// A signal as people know it, for the crash point before it is sent.
+pub(super) struct Named(pub(super) Signal);
+
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&outlast_core::ending::signal_name(self.0.as_raw()))
+    }
+}
+
 /// Sends `signal` to the process alone; `ESRCH` once it was reaped.
 pub fn signal(pidfd: impl AsFd, signal: Signal) -> Result<(), Errno> {
+    point("signal", &Named(signal));
     rustix::process::pidfd_send_signal(pidfd, signal)
 }
 
@@ -26,6 +37,7 @@ pub fn signal(pidfd: impl AsFd, signal: Signal) -> Result<(), Errno> {
 /// `ESRCH` when the group is empty, `EINVAL` before Linux 6.9. Success means that one member was
 /// signalled at least, never that all were: look afterwards.
 pub fn signal_group(pidfd: impl AsFd, signal: Signal) -> Result<(), Errno> {
+    point("signal-group", &Named(signal));
     send_to_group(pidfd, signal.as_raw())
 }
 

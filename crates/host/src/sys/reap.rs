@@ -1,6 +1,7 @@
 //! Looking at ended children without reaping them, and reaping them one by one.
 
 use super::last_errno;
+use crate::crash::point;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions};
 
@@ -57,6 +58,7 @@ pub fn peek_any() -> Result<Option<(u32, WaitStatus)>, Errno> {
 
 /// Reaps child `pid` when it has ended; nothing when it still runs, `ECHILD` when it is no child of ours.
 pub fn reap(pid: u32) -> Result<Option<WaitStatus>, Errno> {
+    point("reap", &"child");
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::CHILD)?;
     loop {
         match rustix::process::waitpid(Some(pid), WaitOptions::NOHANG) {

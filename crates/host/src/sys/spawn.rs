@@ -2,6 +2,7 @@
 
 use super::fork::fork_with_pidfd;
 use super::{last_errno, pidfd, signals};
+use crate::crash::point;
 
 mod birth;
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -120,11 +121,13 @@ fn spawn_by(plan: &LeaderPlan<'_>, birth: Birth) -> Result<Leader, SpawnError> {
     let prepared = Prepared::new(plan, writer);
     // Otherwise a handler of this process could run in the child.
     let blocked = signals::AllBlocked::new().map_err(Step::Signals.failed())?;
+    point("spawn", &"leader");
     let mut born = birth(&prepared);
     if matches!(&born, Err(error) if matches!(error.errno, Errno::NOSYS | Errno::PERM | Errno::TOOBIG)) {
         born = fork_into_cgroup(&prepared);
     }
     let Some(leader) = born.transpose() else { prepared.become_leader() };
+    point("spawned", &"leader");
     drop(blocked);
     drop(prepared);
     let leader = leader?;

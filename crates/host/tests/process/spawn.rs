@@ -131,7 +131,7 @@ fn a_process_with_threads_is_not_forked() {
     }
     let (keep, kept) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::spawn(move || kept.recv().is_err());
-    assert_eq!(outlast_host::sys::fork::fork().map(drop), Err(Errno::DEADLK));
+    assert_eq!(outlast_host::sys::fork::fork("child").map(drop), Err(Errno::DEADLK));
     drop(keep);
     assert!(thread.join().expect("thread"));
 }

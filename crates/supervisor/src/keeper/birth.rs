@@ -42,6 +42,7 @@ pub fn enter_if_asked() {
     if Path::new(&name).file_name().is_none_or(|name| name.as_bytes() != KEEPER_NAME.as_bytes()) {
         return;
     }
+    crash::become_role(BETWEEN_ROLE);
     let session = arguments.next().unwrap_or_default();
     let kept = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3)
         .map_err(|error| error.to_string())
@@ -49,13 +50,15 @@ pub fn enter_if_asked() {
     fork::exit_now(if kept.is_ok() { 0 } else { 70 });
 }
 
+/// What crash points call the process between a front end and its keeper.
+const BETWEEN_ROLE: &str = "between";
 /// The process between a front end and the keeper that it forked; it ends at once.
 static BETWEEN: AtomicU32 = AtomicU32::new(0);
 
 /// Forks a keeper off this process, which must be small and have one thread: another exec of the same
 /// program would cost more than everything else at a start. [`reap_forked`] belongs to it.
 pub fn fork_keeper(first: BorrowedFd<'_>, session: &Path) -> std::io::Result<()> {
-    match fork::fork()? {
+    match fork::fork(BETWEEN_ROLE)? {
         Forked::Parent { pid } => {
             BETWEEN.store(pid, Ordering::Relaxed);
             Ok(())
@@ -82,8 +85,7 @@ pub fn reap_forked() {
 fn keep(first: OwnedFd, session: &Path) -> Result<(), String> {
     let tell = |error: rustix::io::Errno| error.to_string();
     // The process that was started ends here, so that its parent can reap it at once.
-    fork::detach().map_err(tell)?;
-    crash::point("keeper.born");
+    fork::detach("keeper").map_err(tell)?;
     // Handlers of a front end that was forked would write to descriptors that are something else here.
     signals::reset_all().map_err(tell)?;
     signals::ignore(Signal::PIPE).map_err(tell)?;
@@ -134,11 +136,9 @@ fn open(mut context: Context, path: &Path, mut first: Channel) -> Result<Option<
     }
     match take_session(path) {
         Ok(Some((dir, record, lock))) => {
-            crash::point("keeper.locked");
             let orphans = dir.has_door();
             let door = Door::open(&dir, lock);
             context.session = Some((dir, record));
-            crash::point("keeper.listening");
             match door {
                 Ok(door) => Keeper::new(context, first, Some(door), Some(orphans)).map(Some),
                 Err(error) => fail(&mut first, error.to_string()),

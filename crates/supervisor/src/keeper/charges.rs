@@ -9,7 +9,6 @@ use outlast_core::joining::{JoinKey, Joinable};
 use outlast_core::record::ExitRecord;
 use outlast_core::wire::{FromOwnKeeper, FromSupervisor, JoinOffer, Joining, Refusal, ToOwnKeeper, ToSupervisor};
 use outlast_host::clock;
-use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::proc;
 use outlast_host::store::aliases;
@@ -178,7 +177,6 @@ impl Keeper {
         let spare = self.charges.values_mut().find(|charge| charge.is_spare());
         let Some(spare) = spare else { return self.fork_charge(Some((launch, joinable))) };
         (spare.assigned, spare.id, spare.key) = (true, Some(launch.id), joinable.map(|joinable| joinable.key));
-        crash::point("keeper.assigning");
         let sent = spare.link.send_json_with(&FromOwnKeeper::Assign { joinable }, vec![launch.channel.into_fd()]);
         if sent.is_err() {
             // Dead: the channel closed with it, and the caller starts again.
@@ -197,7 +195,6 @@ impl Keeper {
         let Some((charge, with)) = found.and_then(|charge| charge.id.map(|with| (charge, with))) else {
             return Some(launch);
         };
-        crash::point("keeper.joining");
         let offer = FromOwnKeeper::Join(JoinOffer { id: launch.id, join, with });
         if charge.link.send_json_with(&offer, vec![launch.channel.into_fd()]).is_err() {
             // Dead: the channel closed with it, and the caller starts again.
@@ -264,14 +261,13 @@ impl Keeper {
 
     fn fork_charge(&mut self, first: Option<(Launch, Option<Joinable>)>) -> Option<Child> {
         let pair = Channel::pair().map_err(|error| error.to_string());
-        let forked = pair.and_then(|pair| Ok((pair, fork::fork().map_err(|error| error.to_string())?)));
+        let forked = pair.and_then(|pair| Ok((pair, fork::fork("supervisor").map_err(|error| error.to_string())?)));
         match forked {
             Ok(((_, theirs), Forked::Child)) => {
                 let work = first.map(|(launch, joinable)| Work { channel: launch.channel, joinable });
                 Some((theirs, work))
             }
             Ok(((ours, _), Forked::Parent { pid })) => {
-                crash::point("keeper.forked");
                 let id = first.as_ref().map(|(launch, _)| launch.id);
                 let mut charge = Charge::new(ours, pid, true, id.is_some(), id);
                 charge.key = first.and_then(|(_, joinable)| joinable).map(|joinable| joinable.key);
@@ -392,7 +388,6 @@ impl Keeper {
         }
         if let (true, Some(draft)) = (charge.assigned, charge.draft) {
             let fact = draft.leader.as_ref().and_then(|leader| self.fallen.remove(&(leader.pid, leader.start)));
-            crash::point("keeper.bereft");
             self.vacant.push(Vacant {
                 draft,
                 materialised: charge.materialised,

@@ -6,7 +6,6 @@ use outlast_core::delivery::Subject;
 use outlast_core::record::{ClosedRecord, Discarded, ExitRecord, TraceLine, schema};
 use outlast_core::wire::FromKeeper;
 use outlast_host::clock;
-use outlast_host::crash;
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::{aliases, ledger, trace};
 
@@ -76,7 +75,6 @@ impl Keeper {
         }
         let Some(closing) = self.closing.take() else { return };
         let report = self.report(&closing);
-        crash::point("keeper.closed");
         // An end that could not be recorded has not happened: it can be asked for again.
         self.closed = report.is_ok();
         let answer = match report {
@@ -111,7 +109,6 @@ impl Keeper {
         commands.extend(untold(&session, &commands));
         commands.sort_by_key(|command| command.id);
         let report = self.closed_record(closing, commands);
-        crash::point("keeper.closing");
         // Ending twice is the same as once: the first report stands.
         if let Err(error) = session.write_closed(&report)
             && !error.is_taken()

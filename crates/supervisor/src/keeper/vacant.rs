@@ -7,7 +7,6 @@ use outlast_core::id::CommandId;
 use outlast_core::lifecycle::end_without_supervisor;
 use outlast_core::record::{ExitRecord, Phase, StatusRecord};
 use outlast_host::cgroup::Leaf;
-use outlast_host::crash;
 use outlast_host::dir::FileError;
 use outlast_host::lock::Lock;
 use outlast_host::proc::{self, Stat};
@@ -180,7 +179,6 @@ impl Keeper {
 
     fn finish(&mut self, vacant: &Vacant) {
         let mut exit = vacant.final_record();
-        crash::point("keeper.finishing");
         let kept = self.context.dir().cloned().map(|session| write(&session, vacant, &mut exit));
         let kept = match kept {
             Some(Ok(())) => true,
@@ -190,7 +188,6 @@ impl Keeper {
             }
             None => false,
         };
-        crash::point("keeper.finished");
         self.finished.insert(exit.id, (!kept).then_some(exit));
     }
 }

@@ -9,7 +9,6 @@ use outlast_core::policy::redact::Redactor;
 use outlast_core::record::{ExitRecord, PROCESS, ProcessMark};
 use outlast_core::request::{OsText, Request, to_hex};
 use outlast_core::wire::{DemotedBy, FromSupervisor, Refusal, ToOwnKeeper, ToSupervisor};
-use outlast_host::crash;
 use outlast_host::frame::Channel;
 use outlast_host::store::records::{self, Unpublished};
 use outlast_host::sys::pidfd;
@@ -20,8 +19,9 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::callers::Caller;
+use super::pipes::Pace;
 use super::tracking::Baseline;
-use super::{LEADER, PIPES, Post, Stdin, Watch};
+use super::{LEADER, Post, Stdin, Watch};
 use crate::birth::{self, Born, Failed};
 use crate::capture::Capture;
 use crate::clients::{Clients, token};
@@ -39,10 +39,8 @@ pub fn begin<'a>(post: &'a mut Post, work: Work) -> Option<Watch<'a>> {
         clients.remove(&post.poll, caller);
         return None;
     };
-    crash::point("supervisor.accepting");
     let generation = joinable.map(|joinable| joinable.generation);
     clients.say(caller, &FromSupervisor::Accepted { supervisor: post.me.clone(), joined: None, generation });
-    crash::point("supervisor.accepted");
     let redactor = request.redactor().map(Arc::new);
     let concealed = redactor.as_ref().map(|redactor| redactor.conceal(&request));
     match start(post, &request, concealed.as_ref().unwrap_or(&request), redactor.as_deref()) {
@@ -117,7 +115,6 @@ fn start(
     };
     let begun = ExitRecord { started_at_ms: clock::unix_ms(), ..ExitRecord::draft(stored, &program) };
     post.tell_keeper_whole(&ToOwnKeeper::Begun { draft: Box::new(begun) });
-    crash::point("supervisor.begun");
     let mut limits_left = request.limits.clone();
     post.cage = match post.cage.take() {
         Some(cage) => cage.renew(post.context.cgroups.as_ref()),
@@ -130,10 +127,7 @@ fn start(
     let (at, at_ms) = (clock::monotonic(), clock::unix_ms());
     let leaf = post.cage.as_ref().map(|cage| cage.leaf().fd());
     match prepared.start(request, &post.context, leaf.as_ref()) {
-        Ok(born) => {
-            crash::point("supervisor.spawned");
-            Ok(Started { born, program, unpublished, at, at_ms, limits_left, baseline })
-        }
+        Ok(born) => Ok(Started { born, program, unpublished, at, at_ms, limits_left, baseline }),
         Err(error) => {
             if let Some(unpublished) = unpublished {
                 unpublished.discard();
@@ -218,6 +212,9 @@ fn watch<'a>(
         baseline,
         started_at_ms: at_ms,
         demoted_at_ms: None,
+        rest_at: None,
+        pace: Pace::default(),
+        held_up_since: None,
         ended_at_ms: None,
         leader,
         pidfd: born.leader.pidfd,
@@ -264,9 +261,7 @@ impl Watch<'_> {
     fn observe(&mut self) {
         // A descriptor that cannot be watched (no memory) would leave the command unseen: it is ended.
         let mut all = self.post.poll.add(&self.pidfd, LEADER, Interest::Read).is_ok();
-        for (number, fd) in self.capture.open_pipes() {
-            all &= self.post.poll.add(fd, PIPES + number as u64, Interest::Read).is_ok();
-        }
+        all &= self.watch_pipes();
         if !all {
             self.errors.push("the machine refused to watch the command: it was stopped".into());
             let cause = outlast_core::lifecycle::Cause::Stop { by: outlast_core::ending::BY_SUPERVISOR_LOST.into() };
@@ -281,7 +276,6 @@ impl Watch<'_> {
             self.say_started(number);
         }
         self.introduce();
-        crash::point("supervisor.started");
         if let Some(unpublished) = unpublished {
             self.publish(unpublished, Some(DemotedBy::Background));
             first.into_iter().for_each(|number| self.release(number, DemotedBy::Background));

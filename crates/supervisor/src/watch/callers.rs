@@ -7,7 +7,6 @@ use outlast_core::record::ExitRecord;
 use outlast_core::request::Request;
 use outlast_core::wire::{DemotedBy, FromSupervisor, JoinOffer, Refusal, ToOwnKeeper};
 use outlast_host::clock;
-use outlast_host::crash;
 use outlast_host::frame::{Channel, Stream};
 
 use super::Watch;
@@ -52,7 +51,7 @@ impl Watch<'_> {
     fn can_be_joined(&self, offer: &JoinOffer) -> bool {
         let waited_for = || !self.callers.is_empty() && self.callers.len() < RAW_CALLERS && !self.is_demoted();
         let ended_late = || !offer.join.background && waited_for();
-        self.life.cause().is_none() && (self.exit.is_none() || ended_late())
+        !self.capture.forgot() && self.life.cause().is_none() && (self.exit.is_none() || ended_late())
     }
 
     /// The request of a caller that joins: from here on it hears what every caller hears.
@@ -102,7 +101,6 @@ impl Watch<'_> {
     }
 
     fn welcome(&mut self, number: u32) {
-        crash::point("supervisor.joining");
         let accepted = FromSupervisor::Accepted {
             supervisor: self.post.me.clone(),
             joined: Some(self.request.id),

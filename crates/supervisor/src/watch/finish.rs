@@ -8,7 +8,6 @@ use outlast_core::names::{PROCESS_CHARACTERS, shorten};
 use outlast_core::notice::{Bound, limit_sentence};
 use outlast_core::record::{ExitRecord, Fate, Survivor};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToOwnKeeper};
-use outlast_host::crash;
 use outlast_host::sys::reap;
 use outlast_host::{clock, proc};
 
@@ -25,7 +24,6 @@ impl Watch<'_> {
     pub(super) fn record(&mut self) {
         let alive = reap::has_children();
         self.drain(alive);
-        crash::point("supervisor.drained");
         let survivors = self.name_survivors(alive);
         if !survivors.is_empty() && self.records.is_none() {
             self.records_for_survivors();
@@ -35,7 +33,6 @@ impl Watch<'_> {
         }
         let mut exit = self.final_record(survivors);
         exit.tracked = self.tracked();
-        crash::point("supervisor.exit-writing");
         if let Some(records) = &mut self.records
             && let Err(error) = records.write_exit(&exit)
         {
@@ -43,14 +40,11 @@ impl Watch<'_> {
             self.errors.push(error);
         }
         self.trace_masked();
-        crash::point("supervisor.exit-written");
         self.exit = Some(exit.clone());
         // What is told next must be what the keeper says too, should this process die over it.
         let unwritten = self.records.is_none().then(|| Box::new(exit.clone()));
         self.post.tell_keeper(&ToOwnKeeper::Recorded { exit: unwritten }, None);
-        crash::point("supervisor.telling");
         self.tell_end(exit);
-        crash::point("supervisor.told");
     }
 
     /// Reads what is in the pipes; all of it where nobody is left to write.
@@ -58,7 +52,7 @@ impl Watch<'_> {
         let turns = if alive { 1 } else { LAST_READS };
         for number in 0..2 {
             for _ in 0..turns {
-                if !self.read_pipe(number) {
+                if !self.read_pipe(number, u64::MAX) {
                     break;
                 }
             }
@@ -215,10 +209,8 @@ impl Watch<'_> {
                 // Readers must know the gap before the tail is moved over it.
                 self.publish_status(true);
             }
-            crash::point("supervisor.closing");
             self.capture.finish(number);
             self.trace_masked();
-            crash::point("supervisor.closed");
             self.publish_status(false);
         }
         let output = self.capture.output();

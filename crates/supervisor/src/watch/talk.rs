@@ -6,6 +6,7 @@ use outlast_core::lifecycle::{Cause, Event, KILL_BOUND, Stage};
 use outlast_core::record::Phase;
 use outlast_core::wire::{FromSupervisor, LiveStatus, StopReport, ToOwnKeeper, ToSupervisor};
 use outlast_host::clock;
+use outlast_host::effect;
 use outlast_host::frame::{Body, Stream};
 use outlast_host::sys::reap;
 use outlast_host::terminal::END_OF_INPUT;
@@ -52,7 +53,8 @@ impl Watch<'_> {
                 Err(_) => gone = true,
             }
         }
-        if gone || self.clients.is_stuck(number) {
+        // For a caller the command waits, as the output has no other place to go.
+        if gone || !self.is_caller(number) && self.clients.is_stuck(number) {
             self.clients.remove(&self.post.poll, number);
             self.client_gone(number);
         }
@@ -79,11 +81,7 @@ impl Watch<'_> {
             ToSupervisor::Receipt { id, paths } => self.take_receipt(number, id, paths),
             ToSupervisor::Status => self.tell_status(number),
             ToSupervisor::Subscribe { growth } => self.subscribe(number, growth),
-            ToSupervisor::More { seen } => {
-                if let Some(client) = self.clients.get(number) {
-                    (client.seen, client.credit) = (seen, true);
-                }
-            }
+            ToSupervisor::More { seen } => self.clients.has_read(number, seen, clock::monotonic()),
             ToSupervisor::Keep => self.take_keeper(number),
             ToSupervisor::Adopt { mark } => {
                 self.post.context.owner = Some(mark);
@@ -256,7 +254,7 @@ impl Watch<'_> {
             if front.is_empty() {
                 break stdin.close_when_empty;
             }
-            match rustix::io::write(&stdin.fd, front) {
+            match effect::write("stdin", &stdin.fd, front) {
                 Ok(count) => drop(stdin.queue.drain(..count)),
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => break false,

@@ -1,6 +1,7 @@
 //! Materialisation and demotion: records come to be, the trace gets its line, the caller its answer.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use outlast_core::ending::End;
 use outlast_core::lifecycle::{Cause, Life};
@@ -8,14 +9,15 @@ use outlast_core::record::{ExitRecord, PROCESS, StatusRecord, TraceLine, schema}
 use outlast_core::request::{Request, to_hex};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToOwnKeeper};
 use outlast_host::clock;
-use outlast_host::crash;
 use outlast_host::store::records::{self, Unpublished};
 use outlast_host::store::trace;
-use outlast_host::sys::memory;
 
 use super::{DOOR, Post, Watch};
 use crate::context::fresh_event;
 use crate::poll::Interest;
+
+/// How long after a demotion a supervisor waits until it gives memory back, so that nobody waits for that.
+const REST: Duration = Duration::from_millis(200);
 
 /// The end that a cause leads to, as long as the kernel has not said what it did.
 fn foreseen(cause: &Cause) -> End {
@@ -63,15 +65,22 @@ impl Watch<'_> {
         match self.build() {
             Ok(unpublished) => self.publish(unpublished, None),
             Err(reason) => {
-                // Without records nothing can be dropped silently: it goes on being held, and is said.
-                if !self.errors.contains(&reason) {
+                // Without records nothing can be dropped silently: it goes on being held, and is said. Where every
+                // caller was passed it, nobody needs it any more.
+                if !self.capture.forgot() && !self.errors.contains(&reason) {
                     self.errors.push(reason);
+                }
+                if self.exit.is_none() && !self.callers.is_empty() && self.callers.iter().all(|caller| caller.follows) {
+                    self.capture.forget_held();
                 }
             }
         }
     }
 
     fn build(&mut self) -> Result<Unpublished, String> {
+        if self.capture.forgot() {
+            return Err("there is no place for a log, and the output before was passed on to the caller alone".into());
+        }
         let Some(session) = self.post.context.dir() else {
             return Err("there is no session directory to put records in".into());
         };
@@ -81,7 +90,6 @@ impl Watch<'_> {
     /// Writes log and status, puts the records in place and tells it; with `by` as a demotion.
     pub(super) fn publish(&mut self, unpublished: Unpublished, by: Option<DemotedBy>) {
         let dir = unpublished.dir().clone();
-        crash::point("supervisor.built");
         if by.is_some() {
             self.demoted_at_ms = Some(clock::unix_ms());
         }
@@ -90,7 +98,6 @@ impl Watch<'_> {
         if let Err(error) = dir.write_status(&self.status(true)) {
             self.errors.push(error.to_string());
         }
-        crash::point("supervisor.logged");
         match unpublished.publish() {
             Ok(records) => {
                 if let Err(error) = self.post.poll.add(&records.door, DOOR, Interest::Read) {
@@ -99,7 +106,6 @@ impl Watch<'_> {
                 let told = FromSupervisor::Materialised { alias: records.alias, output: self.capture.output() };
                 self.records = Some(records);
                 self.forget_receipts();
-                crash::point("supervisor.published");
                 self.say_readers(&told);
             }
             Err(reason) => {
@@ -120,12 +126,10 @@ impl Watch<'_> {
     fn demoted(&mut self, by: DemotedBy) {
         self.demoted_at_ms.get_or_insert_with(clock::unix_ms);
         self.trace_demotion(by);
-        crash::point("supervisor.traced");
         self.publish_status(true);
         self.tell_draft();
-        crash::point("supervisor.demoted");
-        // It waits from here on, maybe for days.
-        memory::trim();
+        // It waits from here on, maybe for days; but first its callers are told.
+        self.rest_at = Some(clock::monotonic() + REST);
     }
 
     fn trace_demotion(&mut self, by: DemotedBy) {

@@ -73,6 +73,7 @@ pub async fn run(session: &Session, request: RunRequest, how: How, context: &Con
         input,
         quiet_at,
         quiet_told: false,
+        missing: 0,
         input_due: false,
         asked: None,
         stays: false,
@@ -92,6 +93,8 @@ struct Front {
     quiet_at: Option<Instant>,
     /// Whether the one notice of silence was given.
     quiet_told: bool,
+    /// Bytes of the output that the log's cap dropped before they were passed on.
+    missing: u64,
     /// Whether the command has not taken yet what was sent into it.
     input_due: bool,
     /// Why the demotion was asked for, once it was.
@@ -196,8 +199,9 @@ impl Front {
     /// Shows an end.
     async fn ended(mut self, finished: &Finished) -> Answer {
         let why = abandoned_because(self.running.session(), finished).await;
-        for line in words::ended_inline(finished, why.as_deref(), words::Reader::Shell).iter().chain(&finished.remarks)
-        {
+        let missing = (!self.how.json).then_some(self.missing);
+        let lines = words::ended_inline(finished, why.as_deref(), missing, words::Reader::Shell);
+        for line in lines.iter().chain(&finished.remarks) {
             self.sink.say(line);
         }
         if self.how.json {
@@ -308,7 +312,7 @@ impl Front {
                 }
             }
             // The end and every later look say what the cap dropped.
-            RunEvent::OutputGap { .. } => {}
+            RunEvent::OutputGap { bytes } => self.missing += bytes,
             RunEvent::InputTaken { refused } => {
                 self.input_due = false;
                 // A command that is over, or closed its input, needs no more of it.

@@ -1,242 +1,237 @@
-//! A whole life of a command for each named crash point, with SIGKILL at that point.
+//! A walk through whole lives: each effect of keeper, supervisor and front end, with SIGKILL right before it.
+//!
+//! Which effects there are, nobody lists. Each life of [`lives`] and [`fronts`] is played once without a death, and the binary under
+//! test writes down what it comes by (`OUTLAST_CRASH_LOG`). Then it is played once for each step, and whoever comes by
+//! that step dies there. A process that is killed between two effects leaves what one leaves that is killed right
+//! before the second, so these are all moments of a life that differ.
+//!
+//! A life that is [`Walk::Whole`] is walked step by step, whatever repeats in it. Of the others, which are the same for
+//! long stretches, the names from a certain step on are walked, each the first time that it is come by there, and before
+//! it those that no life above has. A step that a
+//! play did not come by, because the life took another turn (output came in two pieces, a message had to wait), is
+//! proven from what that play wrote down.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
+use super::fronts;
+use super::lives::{self, Life, Walk};
 use super::random::Scene;
-use super::rules::{self, Act};
-use super::shapes::{SHAPES, Shape};
-use super::victims::{Dead, kill_marked};
 use crate::support::*;
 
-/// The places, as the source of the crate that has them lists them.
-fn points() -> Vec<&'static str> {
-    let source = include_str!("../../../../host/src/crash.rs");
-    let list = source.split("POINTS: &[&str] = &[").nth(1).expect("the list of crash points");
-    let list = list.split("];").next().expect("the end of the list");
-    list.split('"').skip(1).step_by(2).collect()
+/// The tests that share the walk.
+const SHARES: u32 = 6;
+
+/// A moment of a life: the `nth` time that one process comes by this name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Step {
+    pub name: String,
+    pub nth: usize,
 }
 
-/// A world in which one point kills once.
-struct Stage {
-    world: World,
-    point: &'static str,
+impl Step {
+    /// Whether who dies there is in this role.
+    pub fn is_of(&self, role: &str) -> bool {
+        self.name.split(' ').next() == Some(role)
+    }
+}
+
+/// A world in which one step kills once, or in which steps are only written down.
+pub struct Stage {
+    pub world: World,
+    step: Option<Step>,
+    log: PathBuf,
     mark: PathBuf,
+    /// What was written down before the curtain fell.
+    passed: OnceLock<Vec<(i32, String)>>,
 }
 
 impl Stage {
-    fn new(point: &'static str) -> Stage {
-        let world = world();
-        let mark = world.root().join("crashed");
-        Stage { world, point, mark }
+    pub fn new(step: Option<Step>) -> Stage {
+        Stage::in_world(world(), step)
     }
 
-    /// A call whose keeper, if it starts one, dies at the point, as do the supervisors of that keeper.
-    fn call(&self, words: &[String]) -> Output {
-        let call = self.world.call(words).env("OUTLAST_CRASH_AT", self.point).env("OUTLAST_CRASH_MARK", &self.mark);
-        call.within(Duration::from_secs(30)).run()
+    fn in_world(world: World, step: Option<Step>) -> Stage {
+        let (log, mark) = (world.root().join("passed"), world.root().join("crashed"));
+        Stage { world, step, log, mark, passed: OnceLock::new() }
     }
 
-    fn run(&self, label: &'static str, shape: &'static Shape, options: &[&str]) -> Act {
-        let told = self.call(&Act::words(label, shape, options));
-        Act { label, shape, dead: Dead::default(), told }
+    /// A call in which the step kills, also the keeper that it starts, the supervisors of that and what they run.
+    pub fn call(&self, words: &[impl AsRef<std::ffi::OsStr>]) -> Output {
+        self.arm(self.world.call(words)).run()
     }
 
-    fn crashed(&self) -> bool {
-        self.mark.exists()
-    }
-}
-
-/// Plays `life` once for each of its points; each must have killed somebody by its end.
-fn play(points: &[&'static str], life: impl Fn(&Stage) -> Vec<Act>) {
-    for point in points {
-        let stage = Stage::new(point);
-        let mut acts = life(&stage);
-        for act in &mut acts {
-            act.dead.keeper |= point.starts_with("keeper.");
-            act.dead.supervisor |= point.starts_with("supervisor.");
-        }
-        let told = format!("at {point}: {:#?}", acts.iter().map(|act| &act.told).collect::<Vec<_>>());
-        let scene = Scene(told);
-        rules::judge(&stage.world, &acts);
-        stage.world.wait_until(&format!("{point} has killed"), || stage.crashed());
-        drop(scene);
-    }
-}
-
-const FAILS: &Shape = &SHAPES[1];
-const SHORT: &Shape = &SHAPES[2];
-const LOUD: &Shape = &SHAPES[3];
-const ENDLESS: &Shape = &SHAPES[4];
-const DAEMON: &Shape = &SHAPES[7];
-const TERMINAL: &Shape = &SHAPES[8];
-
-/// Places that every command comes by until its leader runs.
-const BIRTH: [&str; 9] = [
-    "keeper.born",
-    "keeper.locked",
-    "keeper.listening",
-    "keeper.forked",
-    "supervisor.accepting",
-    "supervisor.accepted",
-    "supervisor.begun",
-    "supervisor.spawned",
-    "supervisor.started",
-];
-/// Places at which its records come to be.
-const RECORDS: [&str; 5] =
-    ["supervisor.built", "supervisor.logged", "supervisor.published", "supervisor.traced", "supervisor.demoted"];
-/// Places that it comes by from the reap on.
-const END: [&str; 6] = [
-    "supervisor.reaped",
-    "supervisor.drained",
-    "supervisor.exit-writing",
-    "supervisor.exit-written",
-    "supervisor.telling",
-    "supervisor.told",
-];
-/// Places at which its log is closed, where it has one.
-const CLOSE: [&str; 2] = ["supervisor.closing", "supervisor.closed"];
-/// Places that a start comes by that joins an identical command.
-const JOIN: [&str; 2] = ["keeper.joining", "supervisor.joining"];
-/// Places of retention, which area_i plays.
-const RETAIN: [&str; 2] = ["retain.recorded", "retain.hidden"];
-/// Places of a keeper that finishes the record of a dead supervisor.
-const VACANT: [&str; 3] = ["keeper.bereft", "keeper.finishing", "keeper.finished"];
-
-#[test]
-fn every_crash_point_of_a_life_in_the_foreground() {
-    play(&[&BIRTH[..], &END, &["keeper.leaving"]].concat(), |stage| vec![stage.run("target", FAILS, &[])]);
-}
-
-#[test]
-fn every_crash_point_of_a_life_at_a_terminal() {
-    play(&[&BIRTH[6..], &END].concat(), |stage| vec![stage.run("target", TERMINAL, &[])]);
-    play(&[&RECORDS[..], &END, &CLOSE].concat(), |stage| vec![stage.run("target", TERMINAL, &["-b"])]);
-}
-
-#[test]
-fn every_crash_point_of_a_life_that_is_demoted() {
-    let points = [&RECORDS[..], &END, &CLOSE, &["keeper.leaving"]].concat();
-    play(&points, |stage| vec![stage.run("target", SHORT, &["--grace", "20ms"])]);
-}
-
-#[test]
-fn every_crash_point_of_a_life_in_the_background() {
-    let points = [&BIRTH[..], &RECORDS, &END, &CLOSE].concat();
-    play(&points, |stage| vec![stage.run("target", SHORT, &["-b"])]);
-}
-
-#[test]
-fn every_crash_point_of_a_life_that_overflows() {
-    let points = [&RECORDS[..3], &END, &CLOSE].concat();
-    play(&points, |stage| vec![stage.run("target", LOUD, &[])]);
-}
-
-#[test]
-fn every_crash_point_of_a_life_that_is_stopped() {
-    let points = [&["supervisor.signalling"], &END[..], &CLOSE].concat();
-    play(&points, |stage| vec![stage.run("target", ENDLESS, &["-b"])]);
-}
-
-#[test]
-fn every_crash_point_of_a_life_with_survivors() {
-    let points = [&RECORDS[..3], &END].concat();
-    play(&points, |stage| vec![stage.run("target", DAEMON, &[])]);
-    play(&points, |stage| vec![stage.run("target", DAEMON, &["-b"])]);
-}
-
-#[test]
-fn every_crash_point_of_a_keeper_whose_supervisor_was_killed() {
-    for options in [&["-b"][..], &["--grace", "1ms"]] {
-        play(&VACANT, |stage| {
-            let mut act = stage.run("target", ENDLESS, options);
-            let id = act.told.json().str("/id").to_owned();
-            let status = stage.world.record(&id, "status.json");
-            act.dead.supervisor = kill_marked(&stage.world, &status, "/supervisor");
-            assert!(act.dead.supervisor, "its supervisor was there");
-            vec![act]
-        });
-    }
-}
-
-#[test]
-fn every_crash_point_of_a_supervisor_that_is_used_again() {
-    play(&["keeper.assigning"], |stage| {
-        let first = stage.run("first", ENDLESS, &["-b"]);
-        let second = stage.run("second", FAILS, &[]);
-        let third = stage.run("third", SHORT, &["--grace", "20ms"]);
-        vec![first, second, third]
-    });
-}
-
-#[test]
-fn every_crash_point_of_a_start_that_joins() {
-    for point in JOIN {
-        let stage = Stage::new(point);
-        let start = || stage.call(&["run", "-b", "--json", "--join", "sleep", "300"].map(str::to_owned)).ok().json();
-        let (first, second) = (start(), start());
-        assert!(stage.crashed(), "{point} has killed");
-        // Without its keeper the command runs on and is joined; without its supervisor it is over, and another starts.
-        let joins = point == "keeper.joining";
-        assert_eq!((second.bool("/joined"), second.str("/id") == first.str("/id")), (joins, joins), "{second:?}");
-        assert_eq!(stage.world.of_command(second.str("/id")).len(), 1);
-        stage.world.stop(second.str("/id"));
-        assert_eq!(stage.world.wait(first.str("/id")).str("/end/kind"), "stopped");
-    }
-}
-
-#[test]
-fn every_crash_point_of_a_session_end() {
-    let points = [&["keeper.closing", "keeper.closed", "keeper.leaving"], &END[..], &CLOSE].concat();
-    for point in points {
-        let stage = Stage::new(point);
-        let mut act = stage.run("target", ENDLESS, &["-b"]);
-        act.dead.keeper = point.starts_with("keeper.");
-        act.dead.supervisor = point.starts_with("supervisor.");
-        let _scene = Scene(format!("at {point}: {:#?}", act.told));
-        rules::judge_end(&stage.world, &act);
-        stage.world.wait_until(&format!("{point} has killed"), || stage.crashed());
-    }
-}
-
-#[test]
-fn every_crash_point_is_played() {
-    let played = [
-        &BIRTH[..],
-        &RECORDS,
-        &END,
-        &CLOSE,
-        &VACANT,
-        &JOIN,
-        &RETAIN,
-        &crate::bind::MOVE,
-        &["supervisor.signalling", "keeper.assigning", "keeper.closing", "keeper.closed", "keeper.leaving"],
-    ]
-    .concat();
-    let missing: Vec<&str> = points().into_iter().filter(|point| !played.contains(point)).collect();
-    assert!(missing.is_empty(), "no life comes by {missing:?}");
-}
-
-#[test]
-fn binary_under_test_has_crash_points_and_an_installed_one_has_not() {
-    let stage = Stage::new("supervisor.exit-written");
-    let told = stage.call(&["run", "-b", "--json", "true"].map(str::to_owned));
-    stage.world.wait_until("the point has killed", || stage.crashed());
-    stage.world.wait(told.ok().json().str("/id")).ends("exited", 0);
-    // The features of a table count for what it is the table of: tests here, everything elsewhere.
-    let manifests = [
-        include_str!("../../../Cargo.toml"),
-        include_str!("../../../../supervisor/Cargo.toml"),
-        include_str!("../../../../host/Cargo.toml"),
-        include_str!("../../../../outlast/Cargo.toml"),
-        include_str!("../../../../../Cargo.toml"),
-    ];
-    for manifest in manifests {
-        let mut table = "";
-        for line in manifest.lines().filter(|line| !line.trim_start().starts_with('#')) {
-            table = if line.starts_with('[') { line } else { table };
-            let turned_on = line.contains("crash-points") && !matches!(table, "[dev-dependencies]" | "[features]");
-            assert!(!turned_on && !line.starts_with("default ="), "{table} {line}");
+    /// The same for a call that is made otherwise.
+    pub fn arm(&self, call: outlast_testkit::Call) -> outlast_testkit::Call {
+        let call = call.env("OUTLAST_CRASH_LOG", &self.log).env("OUTLAST_CRASH_MARK", &self.mark);
+        let call = call.within(Duration::from_secs(30));
+        match &self.step {
+            Some(step) => call.env("OUTLAST_CRASH_AT", format!("{}#{}", step.name, step.nth)),
+            None => call,
         }
     }
+
+    /// Whether a process in this role is the one who dies.
+    pub fn kills(&self, role: &str) -> bool {
+        self.step.as_ref().is_some_and(|step| step.is_of(role))
+    }
+
+    /// The life is over, and nobody dies any more: what follows only judges it.
+    pub fn curtain(&self) {
+        self.passed.get_or_init(|| read_log(&self.log));
+        // Taken where the step has killed.
+        let _ = fs::File::create_new(&self.mark).map(|_| fs::write(&self.mark, "nobody"));
+    }
+
+    pub fn has_killed(&self) -> bool {
+        fs::read(&self.mark).is_ok_and(|mark| mark.is_empty())
+    }
+
+    fn passed(&self) -> &[(i32, String)] {
+        self.passed.get().expect("every life has its curtain")
+    }
+}
+
+/// What processes came by, in their order.
+fn read_log(log: &PathBuf) -> Vec<(i32, String)> {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.map(|(pid, name)| (pid.parse().expect("a pid"), name.to_owned())).collect()
+}
+
+/// The steps of a life in their order, each once.
+fn steps_of(passed: &[(i32, String)]) -> Vec<Step> {
+    let mut seen: BTreeMap<&(i32, String), usize> = BTreeMap::new();
+    let mut steps = Vec::new();
+    for one in passed {
+        let nth = seen.entry(one).or_default();
+        *nth += 1;
+        let step = Step { name: one.1.clone(), nth: *nth };
+        if !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    steps
+}
+
+/// What each life comes by when nobody dies.
+pub fn recorded() -> &'static [(&'static Life, Vec<Step>)] {
+    static RECORDED: OnceLock<Vec<(&Life, Vec<Step>)>> = OnceLock::new();
+    RECORDED.get_or_init(|| {
+        let record = |life: &'static Life| {
+            let stage = Stage::new(None);
+            let _scene = Scene(format!("the life {} without a death", life.name));
+            (life.play)(&stage);
+            (life, steps_of(stage.passed()))
+        };
+        std::thread::scope(|scope| {
+            let commands = scope.spawn(move || lives::LIVES.iter().map(record).collect::<Vec<_>>());
+            let fronts: Vec<_> = fronts::LIVES.iter().map(record).collect();
+            commands.join().expect("every life is played without a death").into_iter().chain(fronts).collect()
+        })
+    })
+}
+
+/// The steps at which each life is ended.
+fn walk() -> Vec<(&'static Life, Step)> {
+    let mut known = BTreeSet::new();
+    let mut walk = Vec::new();
+    for (life, steps) in recorded() {
+        let from = match life.walk {
+            Walk::Whole => Some(0),
+            Walk::From(name) => {
+                let from = steps.iter().position(|step| step.name == name);
+                assert!(from.is_some(), "the life {} does not come by {name}: {steps:#?}", life.name);
+                from
+            }
+            Walk::New => None,
+        };
+        let is_whole = matches!(life.walk, Walk::Whole);
+        let mut walked = BTreeSet::new();
+        for (at, step) in steps.iter().enumerate() {
+            let is_in = from.is_some_and(|from| at >= from) || !known.contains(&step.name);
+            if is_in && (walked.insert(&step.name) || is_whole) {
+                walk.push((*life, step.clone()));
+            }
+        }
+        known.extend(steps.iter().map(|step| step.name.clone()));
+    }
+    walk
+}
+
+/// Plays one life with a death at one step.
+fn play(life: &Life, step: &Step) {
+    let stage = Stage::new(Some(step.clone()));
+    let _scene = Scene(format!("OUTLAST_KILL_STEP='{}: {}#{}'", life.name, step.name, step.nth));
+    (life.play)(&stage);
+    let mut times: BTreeMap<i32, usize> = BTreeMap::new();
+    for (pid, _) in stage.passed().iter().filter(|(_, name)| *name == step.name) {
+        *times.entry(*pid).or_default() += 1;
+    }
+    let came_by = times.values().any(|times| *times >= step.nth);
+    assert!(stage.has_killed() || !came_by, "{step:?} was come by and nobody died");
+}
+
+/// A share by name, so that shares that are walked in processes of their own are parts of one whole.
+fn share_of(life: &Life, step: &Step) -> u32 {
+    let text = format!("{} {} {}", life.name, step.name, step.nth);
+    // FNV-1a, 32 bits.
+    text.bytes().fold(0x811C_9DC5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)) % SHARES
+}
+
+fn play_share(share: u32) {
+    if let Some(only) = only() {
+        return if share == 0 {
+            play_only(&only)
+        };
+    }
+    for (life, step) in walk().iter().filter(|(life, step)| share_of(life, step) == share) {
+        play(life, step);
+    }
+}
+
+/// The one step that a person wants to see: `OUTLAST_KILL_STEP='demoted: supervisor rename exit.json#1'`.
+#[expect(clippy::disallowed_methods, reason = "the person who runs a test has no other way to it")]
+fn only() -> Option<String> {
+    std::env::var("OUTLAST_KILL_STEP").ok()
+}
+
+fn play_only(only: &str) {
+    let (life, step) = only.split_once(": ").expect("a life and a step");
+    let (name, nth) = step.split_once('#').unwrap_or((step, "1"));
+    let step = Step { name: name.to_owned(), nth: nth.parse().expect("a number") };
+    let mut all = lives::LIVES.iter().chain(fronts::LIVES);
+    play(all.find(|one| one.name == life).expect("a life of this name"), &step);
+}
+
+#[test]
+fn every_effect_first_share() {
+    play_share(0);
+}
+
+#[test]
+fn every_effect_second_share() {
+    play_share(1);
+}
+
+#[test]
+fn every_effect_third_share() {
+    play_share(2);
+}
+
+#[test]
+fn every_effect_fourth_share() {
+    play_share(3);
+}
+
+#[test]
+fn every_effect_fifth_share() {
+    play_share(4);
+}
+
+#[test]
+fn every_effect_sixth_share() {
+    play_share(5);
 }

@@ -170,7 +170,7 @@ fn keeper_killed_as_soon_as_it_has_forked_leaves_a_command_that_is_watched() {
     let session = world.session();
     let mark = world.root().join("crashed");
     let call = world.call(&["run", "--grace", "60s", "-c", "echo $$ >pid; exec sleep 300"]);
-    let front = call.env("OUTLAST_CRASH_AT", "keeper.forked").env("OUTLAST_CRASH_MARK", &mark).spawn();
+    let front = call.env("OUTLAST_CRASH_AT", "keeper forked supervisor").env("OUTLAST_CRASH_MARK", &mark).spawn();
     let leader = world.wait_pids("pid")[0];
     world.wait_until("the keeper is dead", || mark.exists());
     world.wait_until("it has records, so that a keeper can find it", || world.list().len() == 1);
