@@ -161,6 +161,8 @@ impl Command {
             Err(error) => Reading { problem: Some(error.to_string()), ..Reading::default() },
         };
         reading.next = offset;
+        // What the log lacks is told once the end says what was kept.
+        reading.waits = true;
         Ok(reading)
     }
 
@@ -313,6 +315,11 @@ impl Reading {
             self.end = output.bytes;
         }
         Ok(())
+    }
+
+    /// Takes over what the record of the end keeps of an output whose log failed.
+    pub(crate) fn keep(&mut self, exit: &ExitRecord) {
+        self.kept = KeptTail::of(exit);
     }
 
     /// Takes over what another read found on disk, and goes on where this one is.

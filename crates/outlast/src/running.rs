@@ -393,6 +393,7 @@ impl Running {
         match &mut self.records {
             Some(records) => {
                 records.grow(finished.exit.output)?;
+                records.reading.keep(&finished.exit);
                 let dir = records.command.dir()?;
                 finished.log = Some(dir.log_path());
                 // Of an end in the background they are pending, for each consumer.

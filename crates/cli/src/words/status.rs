@@ -85,7 +85,8 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
     if snapshot.withheld {
         lines.push("its final text is withheld by a text policy".to_owned());
     }
-    lines.extend(missing(snapshot.output.gap, snapshot.output.unwritten));
+    lines.extend(snapshot.output.gap.as_ref().map(dropped));
+    lines.extend(snapshot.output.unwritten.as_ref().map(unwritten));
     lines.extend(snapshot.tracked.as_ref().map(tracked));
     lines.extend(pruned(snapshot));
     lines.extend(snapshot.report.as_ref().map(|report| format!("named by report {}", display_line(report))));
@@ -97,12 +98,14 @@ fn remarks(snapshot: &Snapshot, elsewhere: Option<&str>) -> Vec<String> {
     lines
 }
 
-/// What is not in its log and why, one line each; usually nothing.
-fn missing(gap: Option<Gap>, unwritten: Option<Unwritten>) -> impl Iterator<Item = String> {
-    let dropped = gap.map(|gap| format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset));
-    let unwritten =
-        unwritten.map(|part| format!("{} bytes at offset {} could not be written to the log", part.bytes, part.offset));
-    dropped.into_iter().chain(unwritten)
+/// What the log's cap dropped.
+fn dropped(gap: &Gap) -> String {
+    format!("the log's cap dropped {} bytes at offset {}", gap.bytes, gap.offset)
+}
+
+/// What a failure kept out of the log.
+fn unwritten(part: &Unwritten) -> String {
+    format!("{} bytes at offset {} could not be written to the log", part.bytes, part.offset)
 }
 
 /// The words of the mark that stands in place of missing bytes in output that is read.
@@ -152,8 +155,8 @@ fn ended_survivors(at_end: &[Survivor]) -> Option<String> {
 }
 
 /// What is said on standard error of a command that ended in the foreground; usually nothing. `because`:
-/// why its session ended it, where that is known. `lacking`: where its output was passed on, how much of it was not.
-pub fn ended_inline(finished: &Finished, because: Option<&str>, lacking: Option<u64>, reader: Reader) -> Vec<String> {
+/// why its session ended it, where that is known. `missing`: where its output was passed on, how much of it was not.
+pub fn ended_inline(finished: &Finished, because: Option<&str>, missing: Option<u64>, reader: Reader) -> Vec<String> {
     let exit = &finished.exit;
     let mut lines = Vec::new();
     if let End::SpawnFailed { step, errno } = &exit.end {
@@ -180,15 +183,15 @@ pub fn ended_inline(finished: &Finished, because: Option<&str>, lacking: Option<
     let name = exit.alias.map_or_else(|| exit.id.to_string(), |alias| alias.to_string());
     lines.extend(survivors(&name, &exit.survivors, reader));
     lines.extend(ended_survivors(&exit.survivors));
-    let said = missing(finished.gap, finished.unwritten);
-    match lacking {
-        None => lines.extend(said),
-        Some(0) => lines.extend(said.map(|line| format!("{line}; here all were passed on"))),
-        Some(bytes) => {
-            lines.push(format!("{bytes} bytes are missing from the output here, which nobody read in time"));
-            lines.extend(said);
-        }
+    if let Some(gap) = finished.gap {
+        let dropped = dropped(&gap);
+        lines.push(match missing {
+            None => dropped,
+            Some(0) => format!("{dropped}; here all were passed on"),
+            Some(bytes) => format!("{bytes} bytes are missing from the output here: nobody read on, and {dropped}"),
+        });
     }
+    lines.extend(finished.unwritten.as_ref().map(unwritten));
     lines.extend(exit.tracked.as_ref().map(tracked));
     lines.extend(notice::records_incomplete(&exit.errors));
     lines

@@ -115,6 +115,11 @@ fn c4_full_disk_loses_no_end() {
     fs::remove_file(world.dir(&id).join("output.log")).expect("a log");
     let clean = bg_shell(&world, &[], "seq 1000000");
     assert_eq!(world.wait(&clean).ends("exited", 0).str("/status"), "error");
+    fs::remove_file(world.dir(&clean).join("output.log")).expect("a log");
+    // In the foreground the kept end is passed on, and the rest is said to be missing.
+    let inline = world.outlast(&["run", "--grace", "60s", "-c", "seq 1000000; echo LAST"]).exits(0);
+    assert!(inline.text().ends_with("LAST\n"), "{inline:?}");
+    assert!(inline.err().contains("could not be written to the log"), "{inline:?}");
 }
 
 /// Covers: C14
