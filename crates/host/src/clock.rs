@@ -52,9 +52,15 @@ pub fn ticks_per_second() -> u64 {
 ///
 /// It means something for marks of this boot only.
 pub fn start_unix_ms(mark: &ProcessMark) -> u64 {
+    unix_ms().saturating_sub(age_ms(mark))
+}
+
+/// How many milliseconds ago the process of `mark` started, sleep of the machine included, exact to one tick.
+///
+/// It means something for marks of this boot only, and is right whatever the clock of day was set to.
+pub fn age_ms(mark: &ProcessMark) -> u64 {
     let start = mark.start.saturating_mul(1000) / ticks_per_second().max(1);
-    let age = millis(clock_gettime(ClockId::Boottime)).saturating_sub(start);
-    unix_ms().saturating_sub(age)
+    millis(clock_gettime(ClockId::Boottime)).saturating_sub(start)
 }
 
 fn millis(time: Timespec) -> u64 {

@@ -221,6 +221,11 @@ impl Capture {
         (self.cap.head.max(seen) + self.cap.tail - in_pipes).saturating_sub(self.bytes)
     }
 
+    /// Whether more is held than a log would keep.
+    pub fn holds_more_than_a_log(&self) -> bool {
+        self.held.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>() > self.cap.head + self.cap.tail
+    }
+
     /// Forgets what is held, for good: all of it was passed on, and no log can be made of the rest.
     pub fn forget_held(&mut self) {
         self.forgot |= !self.held.is_empty();

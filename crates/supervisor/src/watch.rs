@@ -202,6 +202,8 @@ pub struct Watch<'a> {
     demoted_at_ms: Option<u64>,
     /// When memory that the beginning needed is given back.
     rest_at: Option<Duration>,
+    /// When records are tried to be made again.
+    again_at: Option<Duration>,
     pace: Pace,
     /// Since when the pipes are not read, for the sake of callers that follow.
     held_up_since: Option<Duration>,
@@ -301,7 +303,8 @@ impl Watch<'_> {
         let orphan =
             self.orphan.as_ref().and_then(|orphan| [orphan.give_up_at, orphan.again_at].into_iter().flatten().min());
         let patience = self.patience_over();
-        let deadlines = [self.life.deadline(), sample, stops, orphan, self.next_release(), self.rest_at, patience];
+        let deadlines =
+            [self.life.deadline(), sample, stops, orphan, self.next_release(), self.rest_at, self.again_at, patience];
         let next = deadlines.into_iter().flatten().min()?;
         Some(next.saturating_sub(clock::monotonic()))
     }
@@ -426,6 +429,7 @@ impl Watch<'_> {
             self.step(Event::Stop { cause: Cause::Resource(resource), grace: Some(Duration::ZERO) });
         }
         self.release_late(now);
+        self.demote_again(now);
         self.orphan_tick(now);
         if self.records.is_some() {
             self.clients.tell_growth(&self.capture.output());

@@ -50,3 +50,26 @@ fn doors_that_are_taken_away_cut_nobody_off() {
     std::fs::remove_file(world.dir(&id).join("control.sock")).expect("the command has a door");
     world.stop(&id);
 }
+
+/// A command that nobody waits for, and that could have no records on a full disk, has some once there is room.
+#[test]
+fn a_command_without_a_caller_gets_its_records_when_the_disk_has_room() {
+    let Some(disk) = SmallDisk::mount() else {
+        println!("skipped: this user may not mount a small file system");
+        return;
+    };
+    let world = World::with_state(BINARY, disk.0.join("state").to_str().expect("a text"));
+    world.outlast(&["run", "--", "true"]).ok();
+    let front = world.spawn(&["run", "-c", "echo $$ >p; exec sleep 300"]);
+    world.wait_pids("p");
+    disk.leave(0);
+    front.signal(Signal::KILL);
+    drop(front.wait_killed());
+    disk.make_room();
+    world.wait_until("it has records", || world.list().len() == 1);
+    let id = world.list()[0].str("/id").to_owned();
+    world.status(&id).runs();
+    world.stop(&id);
+    let session = world.session();
+    world.outlast(&["session", "end", &session]).ok();
+}

@@ -78,7 +78,9 @@ impl Vacant {
         exit.end = self.end();
         if exit.ended_at_ms == 0 {
             exit.ended_at_ms = clock::unix_ms();
-            exit.duration_ms = exit.ended_at_ms.saturating_sub(exit.started_at_ms);
+            // The clock of day may have been set meanwhile; the kernel dates the start of a leader by one that is not.
+            let age = exit.leader.as_ref().map(clock::age_ms);
+            exit.duration_ms = age.unwrap_or_else(|| exit.ended_at_ms.saturating_sub(exit.started_at_ms));
         }
         exit.recorded_by = "keeper".to_owned();
         exit.demoted = true;
@@ -235,6 +237,9 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
     if !recorded {
         dir.write_exit(exit, None).map_err(tell)?;
     }
+    if recorded && !vacant.told {
+        tell_later(&dir).map_err(tell)?;
+    }
     let number = match recorded {
         true => dir.exit().map_err(tell)?.and_then(|exit| exit.record.end.exit_code()),
         false => exit.end.exit_code(),
@@ -244,6 +249,17 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
     }
     close_status(&dir, status, exit)?;
     dir.remove_door().map_err(tell)
+}
+
+/// Its supervisor died between the record and the word of the caller that it was shown. Whoever was shown it all the same
+/// commits that; an end that nobody heard is a completion.
+fn tell_later(dir: &CommandDir) -> Result<(), FileError> {
+    match dir.exit()?.map(|exit| exit.record) {
+        Some(exit) if !exit.demoted => {
+            dir.amend_exit(&ExitRecord { demoted: true, demoted_at_ms: Some(clock::unix_ms()), ..exit })
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The lease of a command whose supervisor is dead. Whoever looks whether it is held holds it for that moment, of which

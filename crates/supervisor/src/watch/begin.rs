@@ -213,6 +213,7 @@ fn watch<'a>(
         started_at_ms: at_ms,
         demoted_at_ms: None,
         rest_at: None,
+        again_at: None,
         pace: Pace::default(),
         held_up_since: None,
         ended_at_ms: None,

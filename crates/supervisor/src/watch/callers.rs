@@ -14,6 +14,10 @@ use super::Watch;
 /// Callers of one command that get what was held of its output; the others read what was stored of it.
 pub const RAW_CALLERS: usize = 64;
 
+/// How long after records could not be made for a command that nobody waits for that is tried again. Nothing tells when a
+/// disk has room.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// A front end that waits for the command in the foreground. It leaves the list when it was told the end or
 /// the demotion, or hung up.
 pub struct Caller {
@@ -131,6 +135,13 @@ impl Watch<'_> {
         }
     }
 
+    /// Tries again to make records for a command that nobody waits for.
+    pub(super) fn demote_again(&mut self, now: Duration) {
+        if self.again_at.take_if(|at| now >= *at).is_some() && self.exit.is_none() && self.callers.is_empty() {
+            self.step(Event::Demote(DemotedBy::CallerGone));
+        }
+    }
+
     fn last_caller_gone(&mut self) {
         if self.told {
             return;
@@ -201,6 +212,10 @@ impl Watch<'_> {
     pub(super) fn stay(&mut self, reason: String) {
         self.life.refuse_demotion();
         self.callers.iter_mut().for_each(|caller| caller.until = None);
+        if self.callers.is_empty() {
+            // Nobody is left who would hear of it: as soon as there is a place for its records again it has some.
+            self.again_at = Some(clock::monotonic() + AGAIN);
+        }
         self.say_callers(&FromSupervisor::NotDemoted { reason });
     }
 

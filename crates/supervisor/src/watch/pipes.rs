@@ -87,7 +87,8 @@ impl Watch<'_> {
         if self.exit.is_some() {
             return room;
         }
-        let (stored, unstorable) = (self.records.is_some(), self.capture.forgot());
+        let stored = self.records.is_some();
+        let unstorable = !stored && (self.capture.forgot() || self.capture.overflows());
         for caller in self.callers.iter().filter(|caller| caller.follows) {
             let Some(client) = self.clients.get(caller.number) else { continue };
             if stored && !client.lags {

@@ -131,6 +131,30 @@ fn keeper_and_supervisor_killed_is_lost_and_the_rest_is_ended() {
     assert!(case.world.acked("human").is_empty());
 }
 
+/// The end was recorded and nobody was shown it: it is a completion, although its supervisor is not there to say so.
+///
+/// Covers: L17
+#[test]
+fn front_and_supervisor_killed_over_the_end_leave_a_completion() {
+    let world = world();
+    let line = "echo $PPID $$ >p; until [ -e go ]; do sleep .02; done; seq 1 20000; exit 5";
+    let front = world.spawn(&["run", "-c", line]);
+    let supervisor = world.wait_pids("p")[0];
+    front.signal(Signal::STOP);
+    std::fs::write(world.file("go"), "").expect("a file");
+    let exit = || tree(&world.state()).into_iter().find(|path| path.ends_with("exit.json"));
+    world.wait_until("its end is recorded", || exit().is_some());
+    proc::signal(supervisor, Signal::KILL);
+    front.signal(Signal::KILL);
+    gone(supervisor);
+    world.wait_until("its end is to be told", || {
+        let pending = world.outlast(&["inbox", "--consumer", "model", "--json"]).ok().json();
+        pending.items("/completions").len() == 1
+    });
+    assert_eq!(world.acked("model")[0].int("/end/code"), 5);
+    drop(front.wait_killed());
+}
+
 /// One look finishes several records at a time, each of which takes a moment: they wait for one another, not for ever.
 ///
 /// Covers: L17
