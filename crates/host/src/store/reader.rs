@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use outlast_core::record::{Gap, OutputState, StatusRecord, schema};
+use outlast_core::record::{Gap, MOST_OUTPUT, OutputState, StatusRecord, schema};
 use outlast_core::request::LogCap;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -151,7 +151,8 @@ impl LogReader {
 
     fn read_file(&self, position: u64, limit: u64, offset: u64, buffer: &mut [u8]) -> Result<ReadPiece> {
         let room = usize::try_from(limit.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let wanted = room.min(buffer.len());
+        // No file goes so far, and the kernel refuses to look there instead of finding nothing.
+        let wanted = if position <= 2 * MOST_OUTPUT { room.min(buffer.len()) } else { 0 };
         let mut done = 0;
         while done < wanted {
             match self.file.read_at(&mut buffer[done..wanted], position.saturating_add(done as u64)) {
@@ -166,7 +167,7 @@ impl LogReader {
 
     /// What is left of a read from a file that is still written once holes are taken out of it.
     fn before_hole(&self, offset: u64, count: usize) -> Result<ReadPiece> {
-        let from = self.start + offset;
+        let from = self.start.saturating_add(offset);
         let seek = |to| match rustix::fs::seek(&self.file, to) {
             Ok(found) => Ok(Some(found)),
             Err(Errno::NXIO | Errno::INVAL) => Ok(None),

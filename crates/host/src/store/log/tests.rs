@@ -99,7 +99,10 @@ fn c1_offsets_are_offsets_of_the_output() {
     assert_eq!(reader.read_at(0, &mut buffer).unwrap(), ReadPiece::Bytes(4));
     assert_eq!(&buffer, b"0123");
     assert_eq!(reader.read_at(8, &mut buffer).unwrap(), ReadPiece::Bytes(2));
-    assert_eq!(reader.read_at(99, &mut buffer).unwrap(), ReadPiece::Bytes(0));
+    publish(&dir, log.output(), true);
+    for behind in [99, u64::MAX >> 1, u64::MAX - 20, u64::MAX] {
+        assert_eq!(reader.read_at(behind, &mut buffer).unwrap(), ReadPiece::Bytes(0), "{behind}");
+    }
     let reader = reader_of(&dir, &log.finish(Some(0)));
     let mut rest = [0; 100];
     assert_eq!(reader.read_at(0, &mut rest).unwrap(), ReadPiece::Bytes(10), "the trailer is no output");
