@@ -115,7 +115,8 @@ pub fn read_stream(
                 ReadPiece::Gap { offset, bytes } => next = (offset + bytes).min(end),
             }
         }
-        next = end;
+        // The entries of a damaged index may be in any order; whoever goes on from here must get on.
+        next = next.max(end);
     }
     Ok((text, next))
 }

@@ -423,3 +423,17 @@ fn c1_an_entry_of_an_offset_that_no_output_has_is_no_entry() {
     let reader = reader_of(&dir, &log.output());
     assert_eq!(read_stream(&reader, &entries, Stream::Err, 0, 100).unwrap(), (Vec::new(), 10));
 }
+
+/// Covers: C1
+#[test]
+fn c1_reading_by_an_index_that_is_out_of_order_never_goes_back() {
+    let temp = TempDir::new();
+    let dir = temp.dir();
+    let mut log = LogWriter::create(&dir, "x", SMALL).unwrap();
+    write(&mut log, 200, 200);
+    let reader = reader_of(&dir, &log.output());
+    let entry = |offset| Entry { offset, at_ms: 1, length: 10, stream: Stream::Out };
+    let index = [entry(100), entry(110), entry(0)];
+    assert_eq!(read_stream(&reader, &index, Stream::Out, 50, 100).unwrap(), (bytes_of(100, 120), 120));
+    assert_eq!(read_stream(&reader, &index, Stream::Err, 50, 100).unwrap(), (Vec::new(), 120));
+}
