@@ -237,7 +237,8 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
     if !recorded {
         dir.write_exit(exit, None).map_err(tell)?;
     }
-    if recorded && !vacant.told {
+    // Of one that was adopted it is not known what it told before.
+    if recorded && !vacant.told && vacant.own_child {
         tell_later(&dir).map_err(tell)?;
     }
     let number = match recorded {

@@ -342,6 +342,9 @@ impl Watch<'_> {
         if let Some(exit) = &self.exit {
             let unwritten = self.records.is_none().then(|| Box::new(exit.clone()));
             self.post.tell_keeper(&ToOwnKeeper::Recorded { exit: unwritten }, None);
+            if self.told {
+                self.post.tell_keeper(&ToOwnKeeper::Told, None);
+            }
         }
         // What it said right behind its first message may be here already.
         self.hear_keeper();

@@ -155,6 +155,26 @@ fn front_and_supervisor_killed_over_the_end_leave_a_completion() {
     drop(front.wait_killed());
 }
 
+/// A keeper that came later does not know whom a supervisor has told what, and tells nobody again.
+///
+/// Covers: L17
+#[test]
+fn an_end_that_was_shown_stays_shown_whoever_is_killed_later() {
+    let world = world();
+    world.outlast(&["run", "-c", "(setsid sleep 302 >/dev/null 2>&1 &); exit 4"]).exits(4);
+    let id = world.list()[0].str("/id").to_owned();
+    let status = world.record(&id, "status.json");
+    let keeper = proc::parent_of(i32::try_from(status.int("/supervisor/pid")).expect("process ids fit"));
+    proc::signal(keeper, Signal::KILL);
+    gone(keeper);
+    world.outlast(&["run", "true"]).ok();
+    assert!(kill_marked(&world, &status, "/supervisor"), "its supervisor was there");
+    world.outlast(&["run", "true"]).ok();
+    world.nothing_left_of(&id);
+    world.status(&id).ends("exited", 4);
+    assert!(world.acked("model").is_empty(), "told twice");
+}
+
 /// One look finishes several records at a time, each of which takes a moment: they wait for one another, not for ever.
 ///
 /// Covers: L17
