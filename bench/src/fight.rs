@@ -14,7 +14,7 @@ mod speed;
 mod memory;
 mod page;
 
-use std::collections::BTreeMap;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -23,6 +23,7 @@ use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, wait};
 use crate::machine::Machine;
 use crate::peers::{Kind, Peer};
 use crate::place::Place;
+use crate::settings::Settings;
 use crate::{Result, say};
 use ring::Ring;
 
@@ -76,26 +77,15 @@ pub fn run(words: &[&str]) -> Result<ExitCode> {
 }
 
 fn inside(words: &[&str]) -> Result<ExitCode> {
-    let mut keys = BTreeMap::new();
-    let mut names = Vec::new();
-    for word in words {
-        match word.split_once('=') {
-            Some((key, value)) => drop(keys.insert(key, value)),
-            None if GROUPS.iter().any(|group| group.name == *word) => names.push(*word),
-            None => {
-                let all: Vec<&str> = GROUPS.iter().map(|group| group.name).collect();
-                return Err(format!("no group {word}; there are {}", all.join(", ")).into());
-            }
-        }
-    }
-    let get = |key: &str| keys.get(key).copied().ok_or_else(|| format!("{key}=… is missing"));
-    let sizes = Sizes { few: get("few")?.parse()?, many: get("many")?.parse()?, mib: get("mib")?.parse()? };
-    let place = Place::make(Path::new(get("dir")?), Path::new(get("outlast")?))?;
+    let settings = Settings::read(words, &GROUPS.map(|group| group.name))?;
+    let count = |key: &str| Ok::<_, Box<dyn Error + Send + Sync>>(usize::try_from(settings.number(key)?)?);
+    let sizes = Sizes { few: count("few")?, many: count("many")?, mib: settings.number("mib")? };
+    let place = Place::make(Path::new(settings.get("dir")?), Path::new(settings.get("outlast")?))?;
     place.check_space(sizes.mib << 21)?;
     let mut machine = Machine::look(place.dir())?;
-    let peers = peers(&keys, &place);
+    let peers = peers(&settings, &place);
     let mut ring = Ring::new(&place, &peers, sizes);
-    for group in GROUPS.iter().filter(|group| names.is_empty() || names.contains(&group.name)) {
+    for group in GROUPS.iter().filter(|group| settings.wants(group.name)) {
         ring.begin(group.name, group.title);
         if let Err(error) = (group.measure)(&mut ring) {
             ring.fail(group.name, &error.to_string());
@@ -105,10 +95,10 @@ fn inside(words: &[&str]) -> Result<ExitCode> {
     let dir = place.dir().display().to_string();
     let left = place.finish().err();
     machine.look_again()?;
-    let page = page::Page { outcome: &outcome, peers: &peers, machine: &machine, keys: &keys, dir: &dir };
+    let page = page::Page { outcome: &outcome, peers: &peers, machine: &machine, settings: &settings, dir: &dir };
     say(&page.terminal());
-    if names.is_empty() {
-        let docs = PathBuf::from(get("docs")?);
+    if settings.is_whole() {
+        let docs = PathBuf::from(settings.get("docs")?);
         std::fs::write(docs.join("comparison.md"), page.markdown())?;
         std::fs::write(docs.join("comparison.json"), page.json())?;
     }
@@ -119,11 +109,11 @@ fn inside(words: &[&str]) -> Result<ExitCode> {
 }
 
 /// The tools that are here.
-fn peers(keys: &BTreeMap<&str, &str>, place: &Place) -> Vec<Peer> {
+fn peers(settings: &Settings, place: &Place) -> Vec<Peer> {
     let program = |kind: Kind| match kind {
         Kind::Outlast => Some(place.outlast()),
         Kind::Shell => Some(PathBuf::from("/bin/sh")),
-        kind => keys.get(kind.key()).map(PathBuf::from),
+        kind => settings.find(kind.key()).map(PathBuf::from),
     };
     Kind::ALL.into_iter().filter_map(|kind| Some(Peer { kind, program: program(kind)? })).collect()
 }

@@ -43,7 +43,7 @@ pub struct Page<'a> {
     /// What was measured.
     pub report: &'a Report,
     /// `date`, `rustc`, `commit`.
-    pub keys: &'a [(String, Option<String>)],
+    pub keys: &'a [(String, String)],
     /// Where it was measured: a path that is of no use to a reader.
     pub dir: String,
 }
@@ -64,14 +64,7 @@ impl Page<'_> {
 
     /// The page.
     pub fn markdown(&self) -> String {
-        let mut text = HEAD.to_owned();
-        text.push_str("\n## What it ran on\n\n| | |\n| --- | --- |\n");
-        for (key, value) in self.facts() {
-            push(&mut text, &format!("| {key} | {value} |"));
-        }
-        if let Some(line) = self.busy() {
-            push(&mut text, &format!("\n**{line}**"));
-        }
+        let mut text = opening(HEAD, &self.facts(), self.busy());
         let (bound, free): (Vec<&Row>, Vec<&Row>) = self.report.rows.iter().partition(|row| row.bound.is_some());
         text.push_str("\n## Bounds\n\n| what | measured | bound | | figures |\n| --- | --- | --- | --- | --- |\n");
         for row in bound {
@@ -114,7 +107,7 @@ impl Page<'_> {
     }
 
     fn facts(&self) -> Vec<(String, String)> {
-        let keys = self.keys.iter().filter_map(|(key, value)| Some((key.clone(), value.clone()?)));
+        let keys = self.keys.iter().cloned();
         let machine = self.report.machine.facts().map(|(key, value)| (key.to_owned(), value));
         keys.chain(machine).chain(self.report.versions.iter().cloned()).collect()
     }
@@ -131,6 +124,19 @@ impl Page<'_> {
         let failed = self.report.failures.iter();
         absent.chain(failed.map(|(what, why)| format!("{what}: failed, {}", why.replace(&self.dir, "…")))).collect()
     }
+}
+
+/// How a page begins: what it is, what it ran on, and whether others were in the way.
+pub fn opening(head: &str, facts: &[(String, String)], busy: Option<String>) -> String {
+    let mut text = head.to_owned();
+    text.push_str("\n## What it ran on\n\n| | |\n| --- | --- |\n");
+    for (key, value) in facts {
+        push(&mut text, &format!("| {key} | {value} |"));
+    }
+    if let Some(line) = busy {
+        push(&mut text, &format!("\n**{line}**"));
+    }
+    text
 }
 
 fn row_json(row: &Row) -> Value {

@@ -17,7 +17,6 @@ mod waiters;
 mod sessions;
 mod day;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -25,6 +24,7 @@ use std::time::{Duration, Instant};
 use crate::machine::Machine;
 use crate::peers::done;
 use crate::place::Place;
+use crate::settings::Settings;
 use crate::{Result, say};
 use data::Data;
 
@@ -37,7 +37,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3600);
 /// Does what the words say.
 pub fn act(words: &[&str]) -> Result<ExitCode> {
     match words {
-        ["measure", settings @ ..] => Settings::read(settings)?.measure(),
+        ["measure", words @ ..] => measure(&Settings::read(words, &charts::GROUPS.map(|(name, _, _)| name))?),
         ["group", group, dir, file, outlast, divisor] => {
             let mut data = Data { charts: charts::empty(), ..Data::default() };
             let place = Place::make(Path::new(dir), Path::new(outlast))?;
@@ -50,87 +50,58 @@ pub fn act(words: &[&str]) -> Result<ExitCode> {
             std::fs::write(file, data.text()?)?;
             Ok(ExitCode::SUCCESS)
         }
-        ["plots", settings @ ..] => Settings::read(settings)?.plots(),
+        ["plots", words @ ..] => plots(&Settings::read(words, &[])?),
         stand_in => stand_in::act(stand_in).map(|()| ExitCode::SUCCESS),
     }
 }
 
-/// What the script says.
-struct Settings {
-    keys: BTreeMap<String, String>,
-    /// The groups to measure; none means all, and that the documents are written.
-    groups: Vec<String>,
+/// Measures, prints and writes. Success means that everything could be measured and nothing was left behind.
+fn measure(settings: &Settings) -> Result<ExitCode> {
+    let dir = Path::new(settings.get("dir")?);
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut machine = Machine::look(&parent.canonicalize()?)?;
+    let mut data = Data { charts: charts::empty(), ..Data::default() };
+    let divisor: u64 = settings.number("divisor")?;
+    for (group, _, _) in charts::GROUPS {
+        if !settings.wants(group) {
+            continue;
+        }
+        say(&format!("{group} …"));
+        let began = Instant::now();
+        let file = dir.join(format!("{group}.json"));
+        std::fs::create_dir_all(dir)?;
+        let mut child = Command::new(std::env::current_exe()?);
+        child.args(["scale", "group", group]).args([&dir.join(group), &file]);
+        done(child.arg(settings.get("outlast")?).arg(divisor.to_string()))?;
+        data.take(Data::read(&std::fs::read_to_string(&file)?)?);
+        std::fs::remove_file(file)?;
+        say(&format!("{}took {} s", page::table(&data, group), began.elapsed().as_secs()));
+    }
+    if data.failures.is_empty() {
+        std::fs::remove_dir(dir)?;
+    }
+    machine.look_again()?;
+    let known = settings.facts().into_iter();
+    data.facts = known.chain(machine.facts().map(|(key, value)| (key.to_owned(), value))).collect();
+    data.busy = machine.was_busy();
+    if settings.is_whole() && divisor == 1 {
+        std::fs::write(Path::new(settings.get("docs")?).join("scaling.json"), data.text()?)?;
+        plots(settings)?;
+    }
+    Ok(if data.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl Settings {
-    fn read(words: &[&str]) -> Result<Settings> {
-        let mut settings = Settings { keys: BTreeMap::new(), groups: Vec::new() };
-        let known = charts::GROUPS.map(|(name, _, _)| name);
-        for word in words {
-            match word.split_once('=') {
-                Some((key, value)) => {
-                    settings.keys.insert(key.to_owned(), value.to_owned());
-                }
-                None if known.contains(word) => settings.groups.push((*word).to_owned()),
-                None => return Err(format!("no group {word}; there are {}", known.join(", ")).into()),
-            }
-        }
-        Ok(settings)
+/// Makes page and pictures from the data file.
+fn plots(settings: &Settings) -> Result<ExitCode> {
+    let docs = Path::new(settings.get("docs")?);
+    let data = Data::read(&std::fs::read_to_string(docs.join("scaling.json"))?)?;
+    let pictures = docs.join("scaling");
+    std::fs::create_dir_all(&pictures)?;
+    for chart in data.charts.iter().filter(|chart| !chart.lines.is_empty()) {
+        std::fs::write(pictures.join(format!("{}.svg", chart.name)), plot::svg(chart))?;
     }
-
-    fn get(&self, key: &str) -> Result<&str> {
-        self.keys.get(key).map(String::as_str).ok_or_else(|| format!("{key}=… is missing").into())
-    }
-
-    /// Measures, prints and writes. Success means that everything could be measured and nothing was left behind.
-    fn measure(&self) -> Result<ExitCode> {
-        let dir = Path::new(self.get("dir")?);
-        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut machine = Machine::look(&parent.canonicalize()?)?;
-        let mut data = Data { charts: charts::empty(), ..Data::default() };
-        let divisor: u64 = self.get("divisor")?.parse()?;
-        for (group, _, _) in charts::GROUPS {
-            if !self.groups.is_empty() && !self.groups.iter().any(|one| one == group) {
-                continue;
-            }
-            say(&format!("{group} …"));
-            let began = Instant::now();
-            let file = dir.join(format!("{group}.json"));
-            std::fs::create_dir_all(dir)?;
-            let mut child = Command::new(std::env::current_exe()?);
-            child.args(["scale", "group", group]).args([&dir.join(group), &file]);
-            done(child.arg(self.get("outlast")?).arg(divisor.to_string()))?;
-            data.take(Data::read(&std::fs::read_to_string(&file)?)?);
-            std::fs::remove_file(file)?;
-            say(&format!("{}took {} s", page::table(&data, group), began.elapsed().as_secs()));
-        }
-        if data.failures.is_empty() {
-            std::fs::remove_dir(dir)?;
-        }
-        machine.look_again()?;
-        let keys = ["date", "rustc", "commit"].into_iter();
-        let known = keys.filter_map(|key| Some((key.to_owned(), self.keys.get(key)?.clone())));
-        data.facts = known.chain(machine.facts().map(|(key, value)| (key.to_owned(), value))).collect();
-        data.busy = machine.was_busy();
-        if self.groups.is_empty() && divisor == 1 {
-            std::fs::write(Path::new(self.get("docs")?).join("scaling.json"), data.text()?)?;
-            self.plots()?;
-        }
-        Ok(if data.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-    }
-
-    /// Makes page and pictures from the data file.
-    fn plots(&self) -> Result<ExitCode> {
-        let docs = Path::new(self.get("docs")?);
-        let data = Data::read(&std::fs::read_to_string(docs.join("scaling.json"))?)?;
-        let pictures = docs.join("scaling");
-        std::fs::create_dir_all(&pictures)?;
-        for chart in data.charts.iter().filter(|chart| !chart.lines.is_empty()) {
-            std::fs::write(pictures.join(format!("{}.svg", chart.name)), plot::svg(chart))?;
-        }
-        std::fs::write(docs.join("scaling.md"), page::markdown(&data))?;
-        Ok(ExitCode::SUCCESS)
-    }
+    std::fs::write(docs.join("scaling.md"), page::markdown(&data))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn measure_in(group: &str, place: &Place, divisor: u64, data: &mut Data) -> Result<()> {

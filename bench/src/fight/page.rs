@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use crate::fight::ring::Outcome;
 use crate::fight::score::{NEAR, Row};
 use crate::machine::{BUSY, Machine};
+use crate::page::opening;
 use crate::peers::{Kind, Peer};
+use crate::settings::Settings;
 
 /// What stands above the tables.
 const HEAD: &str = "# Comparison
@@ -36,7 +38,7 @@ pub struct Page<'a> {
     /// What it ran on.
     pub machine: &'a Machine,
     /// What the script says: date, commit, versions.
-    pub keys: &'a std::collections::BTreeMap<&'a str, &'a str>,
+    pub settings: &'a Settings,
     /// Where it was measured: a path that is of no use to a reader.
     pub dir: &'a str,
 }
@@ -56,14 +58,7 @@ impl Page<'_> {
 
     /// The page.
     pub fn markdown(&self) -> String {
-        let mut text = HEAD.to_owned();
-        text.push_str("\n## What it ran on\n\n| | |\n| --- | --- |\n");
-        for (key, value) in self.facts() {
-            push(&mut text, &format!("| {key} | {value} |"));
-        }
-        if let Some(line) = self.busy() {
-            push(&mut text, &format!("\n**{line}**"));
-        }
+        let mut text = opening(HEAD, &self.facts(), self.busy());
         self.summary(&mut text);
         self.where_a_peer_is_better(&mut text);
         for (name, title) in &self.outcome.groups {
@@ -182,12 +177,11 @@ impl Page<'_> {
     }
 
     fn facts(&self) -> Vec<(String, String)> {
-        let keys = ["date", "rustc", "commit"].map(|key| (key.to_owned(), self.keys.get(key).copied()));
-        let keys = keys.into_iter().filter_map(|(key, value)| Some((key, value?.to_owned())));
+        let keys = self.settings.facts().into_iter();
         let machine = self.machine.facts().map(|(key, value)| (key.to_owned(), value));
         let versions = self.peers.iter().filter_map(|peer| {
-            let version = self.keys.get(format!("{}-version", peer.kind.key()).as_str())?;
-            Some((peer.kind.name().to_owned(), (*version).to_owned()))
+            let version = self.settings.find(&format!("{}-version", peer.kind.key()))?;
+            Some((peer.kind.name().to_owned(), version.to_owned()))
         });
         keys.chain(machine).chain(versions).collect()
     }
