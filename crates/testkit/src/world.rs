@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -238,6 +239,27 @@ impl World {
     #[track_caller]
     pub fn wait_until(&self, what: &str, holds: impl FnMut() -> bool) {
         assert!(holds_within(Duration::from_secs(30), holds), "waited in vain until {what}");
+    }
+
+    /// Waits until nobody holds a lock of the records: whoever told of an end may need a moment more to let go.
+    #[track_caller]
+    pub fn wait_free(&self, lock: &Path) {
+        self.wait_until(&format!("{} is free", lock.display()), || match fs::File::open(lock) {
+            Ok(file) => file.try_lock_shared().is_ok(),
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        });
+    }
+
+    /// Waits until a session has no keeper.
+    #[track_caller]
+    pub fn wait_unkept(&self, session: &str) {
+        self.wait_free(&self.session_dir(session).join("keeper.lock"));
+    }
+
+    /// Waits until nobody holds the records of a command of the first session.
+    #[track_caller]
+    pub fn wait_released(&self, id: &str) {
+        self.wait_free(&self.dir(id).join("lease"));
     }
 
     /// Waits until a file in the working directory holds a whole line, and returns its text.

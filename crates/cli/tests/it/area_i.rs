@@ -11,6 +11,7 @@ use crate::support::*;
 fn told(world: &World, lines: u32) -> String {
     let id = bg_shell(world, &[], &format!("seq {lines}; exit 7"));
     world.wait(&id);
+    world.wait_released(&id);
     id
 }
 
@@ -73,6 +74,7 @@ fn i4_pruned_over_mcp() {
     let mut client = world.mcp(Era::Modern, &["--session", &world.session()]);
     let id = client.background("seq 50000; exit 7");
     client.tool("wait", json!({"id": id}));
+    world.wait_released(&id);
     gc(&world, &["--keep-output", "4KiB"]);
     let read = client.tool("read", json!({"id": id}));
     assert!(!read.is_error && read.text.contains("pruned on 2"), "{read:?}");
@@ -103,6 +105,7 @@ fn i4_what_runs_and_what_was_not_told_keeps_its_output() {
     assert_eq!(world.raw(&untold), seq(1, 50_000).into_bytes());
     assert!(world.raw(&runs).starts_with(b"1\n2\n"));
     world.outlast(&["wait", &untold]).ok();
+    world.wait_released(&untold);
     assert_eq!(removed(&gc(&world, &["--keep-output", "1KiB"])).len(), 1, "now everybody knows");
     world.stop(&runs);
 }
@@ -204,12 +207,14 @@ fn i5_never_what_runs_nor_what_somebody_was_not_told_of() {
     let newer = world.new_session(&[]);
     world.outlast(&["session", "end", &newer]).ok();
     world.wait_until("the first one is over", || world.outlast(&["session", "show", &untold]).text().contains("ended"));
+    world.wait_unkept(&untold);
     let report = gc(&world, &["--keep-sessions", "1", "--keep-age", "1ms"]);
     assert!(removed(&report).is_empty(), "{report:?}");
     assert!(report.each("/kept", "").iter().any(|line| line.contains(&untold)), "{report:?}");
     world.status(&detached).runs();
     world.stop(&detached);
     world.outlast(&["wait", &detached]).exits(143);
+    world.wait_unkept(&runs);
     let report = gc(&world, &["--keep-age", "1ms"]);
     assert_eq!(removed(&report), [&runs, &newer].map(|session| world.session_dir(session).display().to_string()));
     world.outlast(&["wait", &of_untold]).exits(5);
@@ -225,6 +230,7 @@ fn j8_id_of_a_removed_session_is_unknown() {
     let id = id.str("/id").to_owned();
     world.call(&["wait", &id]).session(&session).run().ok();
     world.outlast(&["session", "end", &session]).ok();
+    world.wait_unkept(&session);
     let next = world.resume(&session);
     let mut client = world.mcp(Era::Modern, &["--session", &next]);
     let earlier = client.tool("stop", json!({"id": id}));

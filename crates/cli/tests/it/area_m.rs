@@ -208,8 +208,7 @@ fn m10_a_damaged_session_can_be_ended_and_removed() {
     let world = world();
     world.wait(&world.bg(&["true"]));
     let session = world.session();
-    let kept = || *world.outlast(&["session", "show", &session, "--json"]).ok().json().at("/kept") == true;
-    world.wait_until("its keeper has left", || !kept());
+    world.wait_unkept(&session);
     let dir = world.session_dir(&session);
     fs::write(dir.join("session.json"), "{ torn").expect("our file");
     let refused = world.outlast(&["run", "--", "true"]).exits(70);

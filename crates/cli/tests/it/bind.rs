@@ -300,6 +300,7 @@ fn i6_a_removed_session_leaves_nothing_beside_the_transcript() {
     fs::write(place.join("transcript"), "mine").expect("a file");
     world.outlast(&["session", "bind", &session, &place.display().to_string()]).ok();
     assert!(place.join(&session).join(id.str("/id")).exists());
+    world.wait_unkept(&session);
     world.outlast(&["gc", "--keep-age", "1ms"]).ok();
     assert!(!world.session_dir(&session).exists());
     assert_eq!(tree(&place), [place.clone(), place.join("transcript")]);

@@ -194,6 +194,7 @@ fn case_071_unknown_earlier_and_pruned_are_three_answers() {
 
     let pruned = bg_shell(&world, &[], "seq 9999");
     world.wait(&pruned);
+    world.wait_released(&pruned);
     world.outlast(&["gc", "--keep-output", "1KiB"]).ok();
     let told = world.outlast(&["status", &pruned]).ok();
     assert!(told.text().contains("pruned on 2") && !told.text().contains("earlier"), "{told:?}");
