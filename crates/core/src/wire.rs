@@ -87,7 +87,10 @@ pub enum FromKeeper {
         reason: String,
     },
     /// The answer to `Own`.
-    Owned,
+    Owned {
+        /// The keeper, so that its owner can see it go.
+        keeper: ProcessMark,
+    },
     /// The answer to `Seal`.
     Sealed,
     /// The answer to `Fate`: its record is finished now, or the keeper never knew it.
@@ -174,11 +177,6 @@ pub enum ToSupervisor {
     },
     /// This connection is the session's (new) keeper.
     Keep,
-    /// A new owner lives: forget that the old one is gone.
-    Adopt {
-        /// The owner's process.
-        mark: ProcessMark,
-    },
 }
 
 /// Why a start was refused.
@@ -356,7 +354,7 @@ pub enum FromSupervisor {
         /// Why it was not delivered, if so.
         refused: Option<String>,
     },
-    /// The answer to `Adopt` and `Demote` after the end, and to nonsense.
+    /// The answer to `Demote` after the end, and to nonsense.
     Note {
         /// What there is to say.
         text: String,

@@ -8,6 +8,7 @@ use outlast_host::frame::{Channel, ChannelError, Frame, Stream};
 use serde::Serialize;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{Interest, Ready};
+use tokio::task::AbortHandle;
 
 use crate::error::{Error, Result};
 use crate::ready;
@@ -16,6 +17,19 @@ use crate::ready;
 #[derive(Debug)]
 pub(crate) struct Link {
     fd: AsyncFd<Channel>,
+}
+
+/// A connection, and the task that watches the process behind it. Dropping it closes the one and ends the other.
+#[derive(Debug)]
+pub(crate) struct WatchedLink {
+    pub(crate) link: Link,
+    pub(crate) watch: AbortHandle,
+}
+
+impl Drop for WatchedLink {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
 }
 
 impl Link {

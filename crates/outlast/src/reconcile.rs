@@ -170,7 +170,7 @@ impl Runtime {
             reported: reported_at_the_end(dir)?,
             keeper_alive: dir.has_keeper()?,
             owner_lock: if owned { OwnerLock::Ours } else { OwnerLock::NotOurs },
-            repair: Report { id: Some(self.new_report_id()?), by: by.copied(), owner_held: lock.is_some() },
+            repair: Report { id: Some(self.new_report_id()?), by: by.copied(), past_owner: lock.is_some() },
             report: ReconcileReport { session: Some(*session.id()), ..ReconcileReport::default() },
             consumer,
             session: &session,

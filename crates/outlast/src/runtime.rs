@@ -16,7 +16,7 @@ use outlast_host::{clock, mark};
 use crate::config::{Birth, Config};
 use crate::error::{Error, Result};
 use crate::hub::Hub;
-use crate::link::Link;
+use crate::link::WatchedLink;
 use crate::memory::Texts;
 use crate::places::Places;
 use crate::redaction::Redaction;
@@ -67,7 +67,7 @@ pub(crate) struct Owner {
     _lock: Lock,
     pub(crate) mark: ProcessMark,
     /// The connection that shows the keeper that the owner lives; made when it is first needed.
-    pub(crate) link: tokio::sync::Mutex<Option<Link>>,
+    pub(crate) link: tokio::sync::Mutex<Option<WatchedLink>>,
     /// The places of the tasks of this process.
     pub(crate) tasks: Arc<Places>,
     /// Leaders of commands that this process started and that were demoted: whoever holds a descriptor of

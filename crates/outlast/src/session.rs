@@ -8,14 +8,10 @@ use outlast_core::id::{CommandId, SessionId};
 use outlast_core::policy::AtRest;
 use outlast_core::record::{Ownership, ProcessMark, SessionRecord};
 use outlast_core::request::OsText;
-use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::mark;
 use outlast_host::store::session::SessionDir;
-use tokio::sync::{MappedMutexGuard, MutexGuard};
 
 use crate::error::{Error, Result};
-use crate::keeper::Keepers;
-use crate::link::Link;
 use crate::runtime::{Runtime, SessionInner};
 
 /// A handle to one session. Clones are the same session; the last one frees what it owns.
@@ -105,33 +101,10 @@ impl Session {
         }
     }
 
-    /// The owner's connection to the keeper, made or made again where there is none; none where this
-    /// process is no owner.
-    pub(crate) async fn owner_link(&self) -> Result<Option<MappedMutexGuard<'_, Link>>> {
-        let Some(owner) = &self.inner.owner else { return Ok(None) };
-        let mut slot = owner.link.lock().await;
-        // Nothing is ever said on this connection once it is owned, so whatever comes is its end.
-        let alive = match slot.as_mut() {
-            Some(link) => link.is_quiet()?,
-            None => false,
-        };
-        if !alive {
-            *slot = Some(self.connect_as_owner(&owner.mark).await?);
-        }
-        Ok(MutexGuard::try_map(slot, Option::as_mut).ok())
-    }
-
     /// Where nothing may be stored with secrets in it: values that are secrets beside those of an environment.
     pub(crate) fn conceals(&self) -> Option<Vec<OsText>> {
         let policy = &self.inner.runtime.inner.config.policy;
         (policy.at_rest == AtRest::Redacted).then(|| policy.secrets.iter().cloned().map(OsText).collect())
-    }
-
-    /// Closes the owner's connection, so that a keeper with nothing left to keep leaves.
-    pub(crate) async fn let_keeper_go(&self) {
-        if let Some(owner) = &self.inner.owner {
-            *owner.link.lock().await = None;
-        }
     }
 
     /// Keeps the descriptor of a demoted leader as long as its process may still tell how it ended.
@@ -154,23 +127,6 @@ impl Session {
         let leaders = owner.leaders.lock().unwrap_or_else(PoisonError::into_inner);
         let leader = leaders.get(&id).map(OwnedFd::try_clone).transpose();
         leader.map_err(|error| Error::system(format!("cannot ask the kernel for the end of {id}"), error))
-    }
-
-    async fn connect_as_owner(&self, mark: &ProcessMark) -> Result<Link> {
-        let mut keepers = Keepers::of(self.inner.runtime.birth()?, self.dir()?.dir());
-        loop {
-            let mut link = keepers.connect().await?;
-            let own = async {
-                link.send(&ToKeeper::Own { mark: mark.clone() }).await?;
-                link.message::<FromKeeper>().await
-            };
-            match keepers.within(own).await? {
-                Some(FromKeeper::Owned) => return Ok(link),
-                Some(FromKeeper::Failed { reason }) => return Err(Error::Unreachable(reason)),
-                Some(FromKeeper::Busy) | None => {}
-                Some(other) => return Err(Error::Protocol(format!("the keeper answered Own with {other:?}"))),
-            }
-        }
     }
 }
 

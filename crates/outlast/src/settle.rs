@@ -59,8 +59,9 @@ pub(crate) struct Report {
     pub(crate) id: Option<ReportId>,
     /// The session that looks.
     pub(crate) by: Option<SessionId>,
-    /// Whether the caller holds `owner.lock` of the command's session.
-    pub(crate) owner_held: bool,
+    /// Whether no other owner has to be asked: the caller holds `owner.lock` of the command's session, or its owner was
+    /// given time.
+    pub(crate) past_owner: bool,
 }
 
 /// What is known by the records alone; nothing is changed. None: nobody watches it and no end is there.
@@ -100,7 +101,7 @@ pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) 
             Err(error) if error.is_unknown() => return Err(error),
             Err(error) => return Ok((Standing::Deferred(error.to_string()), Settled::default())),
         }
-        let held = report.owner_held || session.is_owned_here();
+        let held = report.past_owner || session.is_owned_here();
         let owner = if held { None } else { Some(owner_lock(session).await?) };
         if let Some(None) = owner {
             let note = "its end is not recorded; the owner of its session will do that".to_owned();

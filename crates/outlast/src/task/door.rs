@@ -119,11 +119,9 @@ impl Guest {
                 (self.credit, self.seen) = (true, seen);
                 return Ok(());
             }
-            ToSupervisor::Demote
-            | ToSupervisor::Told
-            | ToSupervisor::Keep
-            | ToSupervisor::Start { .. }
-            | ToSupervisor::Adopt { .. } => FromSupervisor::Note { text: format!("{} is a task", core.request.id) },
+            ToSupervisor::Demote | ToSupervisor::Told | ToSupervisor::Keep | ToSupervisor::Start { .. } => {
+                FromSupervisor::Note { text: format!("{} is a task", core.request.id) }
+            }
         };
         self.link.send(&answer).await
     }

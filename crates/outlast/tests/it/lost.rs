@@ -6,7 +6,7 @@ use outlast::core::ending::{BY_SUPERVISOR_LOST, End, Fact};
 use outlast::core::record::Phase;
 use outlast::{Command, Predecessor, Session, SessionOptions, StopOptions, WaitOptions};
 
-use crate::world::{World, config, in_world, nothing_left, processes_of, soon, start};
+use crate::world::{SOON, World, config, in_world, nothing_left, processes_of, soon, start};
 
 fn kill(pid: u32) {
     let pid = rustix::process::Pid::from_raw(pid.try_into().expect("a pid")).expect("a pid");
@@ -76,10 +76,11 @@ fn l1_all_watchers_killed_is_lost_and_said_once() {
         let away = start(&world, &session, "exit 3").await;
         session.wait(std::slice::from_ref(&away), WaitOptions::default()).await.expect("a wait");
         let lost = start(&world, &session, "setsid sleep 300 & exec sleep 300").await;
-        kill_watchers(&world).await;
-        // The stray carries the id and lives on; the next look finds it. No handle of the owner is left.
+        // No handle of the owner is left, which would know more than that it is lost.
         let (id, gone) = (*session.id(), *lost.id());
         drop((session, lost, away));
+        // The stray carries the id and lives on; the next look finds it.
+        kill_watchers(&world).await;
 
         let other = outlast::Runtime::open(config(&world.state_dir)).expect("a runtime");
         let context = Predecessor::Context("project".into());
@@ -131,8 +132,8 @@ fn twenty_looks_at_a_time_make_one_verdict() {
     in_world("verdict", async |world: World| {
         let session = world.session().await;
         let (id, command) = (*session.id(), *start(&world, &session, "setsid sleep 300 & exec sleep 300").await.id());
-        kill_watchers(&world).await;
         drop(session);
+        kill_watchers(&world).await;
         let other = outlast::Runtime::open(config(&world.state_dir)).expect("a runtime");
         let session = other.open_session(&id).await.expect("the session");
         let command = session.get(&command).await.expect("a look").expect("the command");
@@ -166,6 +167,73 @@ fn k9_an_owner_knows_the_end_of_what_it_started_when_all_watchers_are_gone() {
         if (numbers.next(), numbers.next()) >= (Some(6), Some(15)) {
             assert_eq!(record(&session, &command, "exit.json")["recorded_by"], "runtime");
         }
+    });
+}
+
+/// Another process waits for what the watchers of a living owner left: that one is told of the death of its keeper, though
+/// nobody looks through it.
+///
+/// Covers: K9
+#[test]
+fn k9_an_owner_finishes_what_its_watchers_left_while_another_waits() {
+    in_world("k9_other", async |world: World| {
+        let owner = world.session().await;
+        let command = start(&world, &owner, "exec sleep 300").await;
+        let waiting = waits_elsewhere(&world, &command).await;
+        kill_watchers(&world).await;
+        let snapshot = waiting.await;
+        let killed = End::Stopped { by: BY_SUPERVISOR_LOST.into(), fact: Some(Fact::Signaled(9)) };
+        assert!(snapshot.end == Some(killed) || snapshot.end == Some(End::Lost), "{:?}", snapshot.end);
+        drop(owner);
+    });
+}
+
+/// The same for a command that the owner has nothing to do with.
+///
+/// Covers: K9
+#[test]
+fn k9_an_owner_that_knows_of_nothing_keeps_nobody_waiting() {
+    in_world("k9_foreign", async |world: World| {
+        let owner = world.session().await;
+        let other = outlast::Runtime::open(config(&world.state_dir)).expect("a runtime");
+        let guest = other.open_session(owner.id()).await.expect("the session");
+        let command = start(&world, &guest, "exec sleep 300").await;
+        let waiting = waits_elsewhere(&world, &command).await;
+        kill_watchers(&world).await;
+        assert_eq!(waiting.await.end, Some(End::Lost));
+        drop(owner);
+    });
+}
+
+/// Waits for a command as another process does, from now on.
+async fn waits_elsewhere(world: &World, command: &Command) -> impl Future<Output = outlast::Snapshot> {
+    let other = outlast::Runtime::open(config(&world.state_dir)).expect("a runtime");
+    let session = other.open_session(command.session().id()).await.expect("the session");
+    let command = session.get(command.id()).await.expect("a look").expect("the command");
+    let waiting = tokio::spawn(async move {
+        let options = WaitOptions { timeout: Some(SOON), ..WaitOptions::default() };
+        session.wait(&[command], options).await.expect("a wait").commands.remove(0).snapshot
+    });
+    async { waiting.await.expect("no panic") }
+}
+
+/// A keeper that was killed is replaced by the owner, so that what runs ends with its session all the same.
+///
+/// Covers: K9
+#[test]
+fn k9_an_owner_replaces_a_keeper_that_was_killed() {
+    in_world("k9_replaced", async |world: World| {
+        let owner = world.session().await;
+        let command = start(&world, &owner, "exec sleep 300").await;
+        for _ in 0..2 {
+            let first = crate::task_seen::keeper(&world).expect("a keeper");
+            kill(first);
+            soon("another keeper is there", async || crate::task_seen::keeper(&world).is_some_and(|pid| pid != first))
+                .await;
+        }
+        assert_eq!(command.snapshot().await.expect("a look").phase, Phase::Running);
+        let report = owner.end("human", SOON, false).await.expect("an end");
+        assert_eq!(report.commands.iter().map(|one| one.id).collect::<Vec<_>>(), [*command.id()]);
     });
 }
 

@@ -260,7 +260,7 @@ fn l13_a_task_of_an_owner_that_shuts_its_tokio_down_is_interrupted() {
 }
 
 /// The keeper of the one session of this world, where one lives.
-fn keeper(world: &World) -> Option<u32> {
+pub fn keeper(world: &World) -> Option<u32> {
     let comm = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     processes_of(&world.state_dir).into_iter().find(|pid| comm(pid).trim_end() == "outlast-keeper")
 }

@@ -131,7 +131,7 @@ impl Keeper {
                 self.context.owner = Some(mark);
                 (self.owner_gone_at, self.patience) = (None, Patience::default());
                 self.tell_owner();
-                self.say(number, &FromKeeper::Owned);
+                self.say(number, &FromKeeper::Owned { keeper: own_mark() });
             }
             ToKeeper::Start { .. } | ToKeeper::Reach { .. } => {}
             ToKeeper::Seal => {

@@ -122,13 +122,6 @@ impl Watch<'_> {
         }
     }
 
-    /// A new owner lives.
-    pub(super) fn adopted(&mut self) {
-        if self.orphan.is_some() {
-            self.watch_owner();
-        }
-    }
-
     /// A new keeper watches again.
     pub(super) fn kept_again(&mut self) {
         if let Some(orphan) = self.orphan.take() {

@@ -83,11 +83,6 @@ impl Watch<'_> {
             ToSupervisor::Subscribe { growth } => self.subscribe(number, growth),
             ToSupervisor::More { seen } => self.clients.has_read(number, seen, clock::monotonic()),
             ToSupervisor::Keep => self.take_keeper(number),
-            ToSupervisor::Adopt { mark } => {
-                self.post.context.owner = Some(mark);
-                self.adopted();
-                self.clients.say(number, &FromSupervisor::Note { text: "adopted".into() });
-            }
             ToSupervisor::Start { request } if self.joining.contains(&number) => self.take_in(number, &request),
             ToSupervisor::Start { .. } => {
                 let text = format!("{} runs here; a supervisor takes one command at a time", self.request.id);
