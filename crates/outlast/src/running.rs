@@ -7,12 +7,12 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use outlast_core::delivery::Via;
-use outlast_core::id::CommandId;
+use outlast_core::id::{Alias, CommandId};
 use outlast_core::names::{display_line, shorten};
 use outlast_core::receipt;
 use outlast_core::record::{ExitRecord, PROCESS, ProcessMark};
 use outlast_core::request::{Request, Streams};
-use outlast_core::wire::{FromSupervisor, ToKeeper, ToSupervisor};
+use outlast_core::wire::{DemotedBy, FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
 
 use crate::command::Command;
@@ -306,16 +306,7 @@ impl Running {
                     records.grow(output)?;
                 }
             }
-            FromSupervisor::Demoted { alias, at_ms, by, errors } => {
-                let command = Command { session: self.session.clone(), id: self.request.id };
-                if let Some(leader) = self.pidfd.take() {
-                    self.session.keep_leader(self.request.id, leader);
-                }
-                self.leave();
-                let joined = self.joined();
-                let remarks = self.remarks.clone();
-                self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined, remarks }));
-            }
+            FromSupervisor::Demoted { alias, at_ms, by, errors } => self.demoted(alias, at_ms, by, errors),
             FromSupervisor::Changed { paths } => self.changes = receipt::written(paths),
             FromSupervisor::Delivered { refused } => self.events.push_back(RunEvent::InputTaken { refused }),
             FromSupervisor::NotDemoted { reason } => {
@@ -335,6 +326,17 @@ impl Running {
             | FromSupervisor::Note { .. } => {}
         }
         Ok(())
+    }
+
+    fn demoted(&mut self, alias: Alias, at_ms: u64, by: DemotedBy, errors: Vec<String>) {
+        let command = Command { session: self.session.clone(), id: self.request.id };
+        if let Some(leader) = self.pidfd.take() {
+            self.session.keep_leader(self.request.id, leader);
+        }
+        self.leave();
+        let joined = self.joined();
+        let remarks = self.remarks.clone();
+        self.last = Some(RunEvent::Demoted(Demotion { command, alias, at_ms, by, errors, joined, remarks }));
     }
 
     /// From now on somebody else hears how it goes on.
@@ -431,11 +433,22 @@ impl Running {
             ran: self.started.elapsed(),
         };
         let exit = command.find_out().await?;
-        self.unheard = true;
         let materialised = match self.session.dir_if_any()? {
             Some(dir) => dir.command(self.request.id)?.is_some(),
             None => false,
         };
+        // Whoever starts in the background gets an id; the end is told as those of the background are, also when it
+        // came before the supervisor could say that it runs.
+        if self.request.background
+            && materialised
+            && exit.demoted
+            && let Some(alias) = exit.alias
+        {
+            let at_ms = exit.demoted_at_ms.unwrap_or(exit.started_at_ms);
+            self.demoted(alias, at_ms, DemotedBy::Background, exit.errors);
+            return Ok(());
+        }
+        self.unheard = true;
         self.end(exit, materialised)
     }
 }

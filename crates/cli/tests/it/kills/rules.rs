@@ -33,9 +33,16 @@ impl Act {
 
     /// Whether the front end lived to tell, and told an end in place of handing out an id.
     fn told_end(&self) -> Option<Json> {
-        let background = self.told.args.iter().any(|word| word == "-b");
-        let handed_out = self.told.code == Some(75) || background && self.told.code == Some(0);
-        self.object().filter(|told| !self.dead.front && !handed_out && told.str("/phase") == "ended")
+        self.object().filter(|told| !self.dead.front && !self.hands_out() && told.str("/phase") == "ended")
+    }
+
+    /// Whether the front end handed out an id, which is no telling of an end, whatever has become of it meanwhile.
+    fn hands_out(&self) -> bool {
+        self.told.code == Some(75) || self.is_of_the_background() && self.told.code == Some(0)
+    }
+
+    fn is_of_the_background(&self) -> bool {
+        self.told.args.iter().any(|word| word == "-b")
     }
 
     /// Why this end cannot be, if it cannot.
@@ -76,6 +83,16 @@ pub fn judge_acts(world: &World, acts: &[Act]) -> Vec<Json> {
     let pending = world.outlast(&["inbox", "--consumer", "model", "--json"]).ok().json().each("/completions", "/id");
     for told in &told_inline {
         assert!(!pending.iter().any(|id| id == told.str("/id")), "told by the run and pending too: {told:?}");
+    }
+    let completed = world.trace("completed");
+    for id in acts.iter().filter(|act| act.hands_out()).filter_map(Act::object) {
+        let by_the_run = |line: &&Json| line.str("/id") == id.str("/id") && line.str("/delivered_via") == "wait";
+        let told = completed.iter().find(by_the_run);
+        assert!(told.is_none(), "its id was handed out, and its end counts as told: {told:?}");
+    }
+    let of_the_background = acts.iter().filter(|act| act.is_of_the_background() && !act.dead.front);
+    for act in of_the_background.filter(|act| act.object().is_some_and(|told| told.bool("/demoted"))) {
+        assert!(act.hands_out(), "what runs in the background is handed out, however it goes on: {:?}", act.told);
     }
     for act in acts {
         settle(world, act);
