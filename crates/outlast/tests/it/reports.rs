@@ -16,8 +16,11 @@ async fn lose(world: &World, context: &str, origins: &[Origin]) -> (SessionId, V
         let Outcome::Demoted(demotion) = session.start(request).await.expect("a start") else { panic!("it ended") };
         ids.push(*demotion.command.id());
     }
+    let id = *session.id();
+    // The owner would know how they ended.
+    drop(session);
     kill_watchers(world).await;
-    (*session.id(), ids)
+    (id, ids)
 }
 
 /// A resume by another process than the one that owned the session and may still know an end.
