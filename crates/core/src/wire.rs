@@ -293,6 +293,13 @@ pub enum FromSupervisor {
         /// Unix time in milliseconds.
         at_ms: u64,
     },
+    /// So many bytes of the output are kept nowhere; what follows came after them.
+    Missing {
+        /// Of standard output, or of both where they share one pipe.
+        out: u64,
+        /// Of standard error.
+        err: u64,
+    },
     /// Records exist from now on.
     Materialised {
         /// Its number.

@@ -183,6 +183,12 @@ impl Held {
         }
     }
 
+    /// Counts what came and was kept by nobody.
+    pub(crate) fn skip(&mut self, stream: Stream, bytes: u64) {
+        self.received += bytes;
+        self.dropped.push((stream, bytes));
+    }
+
     /// How many bytes came.
     pub(crate) fn received(&self) -> u64 {
         self.received

@@ -300,6 +300,13 @@ impl Running {
                 return Err(launch::refused(refusal, reason, running));
             }
             FromSupervisor::Materialised { output, .. } => self.open_records(output)?,
+            FromSupervisor::Missing { out, err } => {
+                let names = match self.request.streams {
+                    Streams::Merged => [Stream::Merged, Stream::Stderr],
+                    Streams::Separate => [Stream::Stdout, Stream::Stderr],
+                };
+                names.into_iter().zip([out, err]).for_each(|(stream, bytes)| self.held.skip(stream, bytes));
+            }
             FromSupervisor::Grew { output } => {
                 if let Some(records) = &mut self.records {
                     records.asked = false;

@@ -46,7 +46,7 @@ pub struct Capture {
     separate: bool,
     held: Vec<(Stream, Vec<u8>)>,
     hold: u64,
-    forgot: bool,
+    forgotten: [u64; 2],
     tail: Vec<u8>,
     bytes: u64,
     log: Option<LogWriter>,
@@ -71,7 +71,7 @@ impl Capture {
             separate,
             held: Vec::new(),
             hold: request.hold,
-            forgot: false,
+            forgotten: [0, 0],
             tail: Vec::new(),
             bytes: 0,
             log: None,
@@ -226,15 +226,31 @@ impl Capture {
         self.held.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>() > self.cap.head + self.cap.tail
     }
 
-    /// Forgets what is held, for good: all of it was passed on, and no log can be made of the rest.
-    pub fn forget_held(&mut self) {
-        self.forgot |= !self.held.is_empty();
-        self.held = Vec::new();
+    /// Forgets what is held, for good, but for the last `keep` bytes: no log can be made of the rest any more.
+    pub fn forget_held(&mut self, keep: u64) {
+        let mut beyond = self.held.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>().saturating_sub(keep);
+        let mut emptied = 0;
+        for (stream, bytes) in &mut self.held {
+            let count = usize::try_from(beyond).unwrap_or(usize::MAX).min(bytes.len());
+            if count == 0 {
+                break;
+            }
+            beyond -= count as u64;
+            self.forgotten[usize::from(*stream == Stream::Err)] += count as u64;
+            bytes.drain(..count);
+            emptied += usize::from(bytes.is_empty());
+        }
+        self.held.drain(..emptied);
+    }
+
+    /// How much of each stream is neither held nor in a log.
+    pub fn forgotten(&self) -> [u64; 2] {
+        self.forgotten
     }
 
     /// Whether something that came is neither held nor in a log.
     pub fn forgot(&self) -> bool {
-        self.forgot
+        self.forgotten != [0, 0]
     }
 
     /// Whether more is held than may be.

@@ -81,6 +81,47 @@ fn a4_without_records_nothing_is_demoted() {
     assert!(!world.file("started").exists());
 }
 
+/// What nobody can store is not held either, but for the end of it, which the reply shows.
+#[test]
+fn a4_without_records_no_output_fills_the_memory() {
+    let world = World::bare(BINARY, "state");
+    fs::write(world.state(), "a plain file").expect("a file in the world");
+    let line = "seq 1 30000000; touch all; until test -e go; do sleep .05; done";
+    let call = world.spawn(&["run", "--json", "-c", line]);
+    world.wait_until("all of it came", || world.file("all").exists());
+    for one in Cast::of(&world).supervisors {
+        let status = fs::read_to_string(format!("/proc/{}/status", one.pid)).expect("its status");
+        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        let most: u64 = most.and_then(|number| number.parse().ok()).expect("a number");
+        assert!(most < 48 * 1024, "{most} KiB at most in {one:?}");
+    }
+    fs::write(world.file("go"), "").expect("a file in the world");
+    let told = call.wait().ok().json();
+    assert_eq!(told.int("/output/bytes"), 258_888_897);
+    assert!(told.output().ends_with("\n29999999\n30000000\n") && told.bool("/output/truncated"), "{told:?}");
+    let shown = i64::try_from(told.output().len()).expect("a short text");
+    assert_eq!(told.int("/output/shown_from"), 258_888_897 - shown);
+}
+
+/// Nobody could find it again, so it ends with its caller; where its keeper was killed before, its supervisor sees to that.
+#[test]
+fn a4_without_records_a_command_ends_with_its_caller() {
+    let world = World::bare(BINARY, "state");
+    fs::write(world.state(), "a plain file").expect("a file in the world");
+    for keeper_is_killed in [false, true] {
+        let call = world.spawn(&["run", "-c", "echo up; exec sleep 300"]);
+        call.wait_stdout("its output", |text| text.contains("up"));
+        let cast = Cast::of(&world);
+        for keeper in cast.keepers.iter().filter(|_| keeper_is_killed) {
+            proc::signal(keeper.pid, Signal::KILL);
+            world.wait_until("its keeper is gone", || Cast::of(&world).keepers.is_empty());
+        }
+        call.signal(Signal::KILL);
+        call.wait_killed();
+        world.wait_until("nothing of it is left", || world.processes().is_empty());
+    }
+}
+
 #[test]
 fn a7_spawn_failure_is_told_by_its_call() {
     let world = world();

@@ -131,6 +131,7 @@ impl Watch<'_> {
             self.callers.retain(|caller| caller.number != number);
             if self.callers.is_empty() {
                 self.last_caller_gone();
+                self.end_with_callers();
             }
         }
     }
@@ -221,6 +222,10 @@ impl Watch<'_> {
 
     /// Sends what is held of the output, as far as it came.
     fn show_held(&mut self, number: u32) {
+        let [out, err] = self.capture.forgotten();
+        if self.capture.forgot() {
+            self.clients.say(number, &FromSupervisor::Missing { out, err });
+        }
         for (stream, bytes) in self.capture.held() {
             self.clients.send(number, *stream, bytes);
         }

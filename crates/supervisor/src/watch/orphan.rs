@@ -36,8 +36,12 @@ impl Watch<'_> {
             self.overflow();
         }
         self.watch_both();
-        // A session without records ends with its caller.
-        if self.post.context.session.is_none() && self.callers.is_empty() {
+        self.end_with_callers();
+    }
+
+    /// A session without records ends with its caller: its keeper sees to that, else its supervisor.
+    pub(super) fn end_with_callers(&mut self) {
+        if self.orphan.is_some() && self.post.context.session.is_none() && self.callers.is_empty() {
             self.stop_for(BY_OWNER_GONE, false);
         }
     }

@@ -65,15 +65,15 @@ impl Watch<'_> {
         match self.build() {
             Ok(unpublished) => self.publish(unpublished, None),
             Err(reason) => {
-                // Without records nothing can be dropped silently: it goes on being held, and is said. Where every
-                // caller was passed it, nobody needs it any more.
+                // Without records nothing can be dropped silently: it goes on being held, and is said. Where none can be
+                // made any more, those who were passed it need no more of it, and the others get the end.
                 if !self.capture.forgot() && !self.errors.contains(&reason) {
                     self.errors.push(reason);
                 }
                 let passed = !self.callers.is_empty() && self.callers.iter().all(|caller| caller.follows);
                 let hopeless = self.post.context.dir().is_none() || self.capture.holds_more_than_a_log();
-                if self.exit.is_none() && passed && hopeless {
-                    self.capture.forget_held();
+                if self.exit.is_none() && hopeless {
+                    self.capture.forget_held(if passed { 0 } else { 2 * self.request.hold });
                 }
             }
         }
@@ -81,7 +81,7 @@ impl Watch<'_> {
 
     fn build(&mut self) -> Result<Unpublished, String> {
         if self.capture.forgot() {
-            return Err("there is no place for a log, and the output before was passed on to the caller alone".into());
+            return Err("there was no place for a log, and what came before is not kept any more".into());
         }
         let Some(session) = self.post.context.dir() else {
             return Err("there is no session directory to put records in".into());
