@@ -117,12 +117,14 @@ fn l1_all_watchers_killed_is_lost_and_said_once() {
     });
 }
 
-/// Kills keeper and supervisors together, and waits until they are gone.
+/// Kills keeper and supervisors together, and waits until they are gone. They are halted first, so that none has time to
+/// see another one go.
 pub async fn kill_watchers(world: &World) {
     let watches =
         |pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().starts_with(b"outlast-keeper");
     let watchers: Vec<u32> = processes_of(&world.state_dir).into_iter().filter(watches).collect();
     assert!(!watchers.is_empty());
+    watchers.iter().for_each(|pid| signal(*pid, rustix::process::Signal::STOP));
     watchers.iter().copied().for_each(kill);
     soon("the watchers are gone", async || !watchers.iter().any(watches)).await;
 }
