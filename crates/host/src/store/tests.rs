@@ -311,6 +311,7 @@ fn j2_aliases_count_up_and_a_torn_line_is_not_used_again() {
     std::fs::write(&path, text).unwrap();
     assert_eq!(aliases::append(&dir, ids[2]).unwrap(), Alias(4));
     assert_eq!(aliases::append(&dir, ids[3]).unwrap(), Alias(5));
+    assert_eq!(aliases::append(&dir, ids[2]).unwrap(), Alias(4), "whoever began it before died");
     let all = [(Alias(1), ids[0]), (Alias(2), ids[1]), (Alias(4), ids[2]), (Alias(5), ids[3])];
     assert_eq!(aliases::all(&dir).unwrap(), all);
     for (last, above) in

@@ -31,7 +31,7 @@ const REAPED: Walk = Walk::From("supervisor reap child");
 pub const LIVES: &[Life] = &[
     Life { name: "demoted", walk: Walk::Whole, play: |stage| run(stage, SHORT, &["--grace", "20ms"]) },
     Life { name: "foreground", walk: Walk::Whole, play: |stage| run(stage, FAILS, &[]) },
-    Life { name: "background", walk: Walk::From("supervisor spawn leader"), play: |stage| run(stage, SHORT, &["-b"]) },
+    Life { name: "background", walk: Walk::From("supervisor write aliases"), play: |stage| run(stage, SHORT, &["-b"]) },
     Life { name: "terminal", walk: REAPED, play: |stage| run(stage, TERMINAL, &["-b"]) },
     Life { name: "loud", walk: REAPED, play: |stage| run(stage, LOUD, &[]) },
     Life { name: "capped", walk: REAPED, play: |stage| run(stage, CAPPED, &["-b"]) },

@@ -23,8 +23,7 @@ const NOT_WALKED: &[(&str, &str)] = &[
     ("message ToKeeper.seal", "only a program that uses the library replaces an owner"),
     ("message FromKeeper.sealed", "as above"),
     ("message ToKeeper.task", "only a program that uses the library has tasks"),
-    ("message ToSupervisor.adopt", "nobody sends it; a supervisor answers it with a note"),
-    ("message FromSupervisor.note", "as above"),
+    ("message FromSupervisor.note", "the answer to a word that makes no sense there, which no front end sends"),
     ("message FromSupervisor.refused", "the answer of a keeper that has done nothing, and after which it does nothing"),
     ("message FromKeeper.busy", "two keepers of one instant; the one that says it has done nothing and ends"),
     ("message FromKeeper.failed", "a keeper that cannot open its session has done nothing and ends"),
@@ -36,6 +35,7 @@ const NOT_WALKED: &[(&str, &str)] = &[
         "message FromSupervisor.not_demoted",
         "records that cannot be made: the torture fills and breaks disks under all deaths",
     ),
+    ("message FromSupervisor.missing", "as above; it goes right before the output and the end, which are walked"),
 ];
 
 /// The verbs of all points, from the two places that have effects.
