@@ -62,6 +62,11 @@ impl Lock {
         self.path.file_name().unwrap_or_default().to_string_lossy()
     }
 
+    /// Takes the text in the lock's file away.
+    pub fn clear_content(&self) -> Result<()> {
+        effect::set_len(&self.file_name(), &self.file, 0).map_err(|e| FileError::io("write", &self.path, &e))
+    }
+
     /// Replaces the text in the lock's file, which says who holds it.
     pub fn write_content(&self, bytes: &[u8]) -> Result<()> {
         let failed = |e: std::io::Error| FileError::io("write", &self.path, &e);

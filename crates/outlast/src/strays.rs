@@ -16,8 +16,8 @@ impl Session {
     /// to a command whose end is still to be written is left to whoever writes that, and says so there.
     pub(crate) async fn end_strays(&self) -> Result<()> {
         let Some(dir) = self.dir_if_any()? else { return Ok(()) };
-        // A keeper that leaves in order takes its door along.
-        if !dir.has_door() || dir.has_keeper()? {
+        // A keeper that leaves in order leaves nothing.
+        if !dir.is_or_was_kept() || dir.has_keeper()? {
             return Ok(());
         }
         for _ in 0..PASSES {

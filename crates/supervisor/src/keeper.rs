@@ -89,7 +89,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// A keeper with its first connection. `orphans`: the door of a keeper that died was found, so
+    /// A keeper with its first connection. `orphans`: one before it died without taking its leave, so
     /// supervisors may be without one.
     fn new(context: Context, first: Channel, door: Option<Door>, orphans: Option<bool>) -> Result<Keeper, String> {
         let tell = |error: rustix::io::Errno| error.to_string();
@@ -276,8 +276,9 @@ impl Keeper {
             let _ = dir.remove_door();
         }
         let knocked = self.open_door();
-        if knocked {
-            self.reopen_door();
+        match &self.door {
+            Some(door) if !knocked => door.leave(),
+            _ => self.reopen_door(),
         }
         !knocked
     }

@@ -70,9 +70,13 @@ impl SessionDir {
         [&self.dir, &self.work].map(|dir| dir.as_fd().as_raw_fd()).to_vec()
     }
 
-    /// True if a keeper's door stands there, whether or not anybody is behind it.
-    pub fn has_door(&self) -> bool {
-        self.dir.exists(name::KEEPER_DOOR).unwrap_or(false)
+    /// True if a keeper lives, or one died without taking its leave: its word stands in its lock, or its door is there.
+    /// Either may have been lost, to a full disk or to whoever cleared sockets away.
+    pub fn is_or_was_kept(&self) -> bool {
+        // What cannot be read is looked at closely.
+        let word =
+            lock::read_content(&self.dir, name::KEEPER_LOCK).map(|text| text.is_some_and(|text| !text.is_empty()));
+        word.unwrap_or(true) || self.dir.exists(name::KEEPER_DOOR).unwrap_or(true)
     }
 
     /// The session.

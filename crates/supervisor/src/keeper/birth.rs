@@ -136,7 +136,7 @@ fn open(mut context: Context, path: &Path, mut first: Channel) -> Result<Option<
     }
     match take_session(path) {
         Ok(Some((dir, record, lock))) => {
-            let orphans = dir.has_door();
+            let orphans = dir.is_or_was_kept();
             let door = Door::open(&dir, lock);
             context.session = Some((dir, record));
             match door {

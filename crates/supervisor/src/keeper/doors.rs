@@ -21,13 +21,21 @@ pub struct Door {
     /// Tells when somebody takes the door away; none where the kernel gives no more watches.
     taken: Option<OwnedFd>,
     /// What says whose door it is.
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Door {
     /// Opens it; the lock is the keeper's.
     pub fn open(dir: &SessionDir, lock: Lock) -> Result<Door, DoorError> {
-        Ok(Door { listener: dir.bind_door()?, taken: dir.watch_door().ok(), _lock: lock })
+        // Until it leaves; where the disk has no room for a word the door alone says it.
+        let _ = lock.write_content(b"kept\n");
+        Ok(Door { listener: dir.bind_door()?, taken: dir.watch_door().ok(), lock })
+    }
+
+    /// The keeper leaves in order: nothing is left for the next one to look after.
+    pub fn leave(&self) {
+        // A next one that finds the word looks for what is not there.
+        let _ = self.lock.clear_content();
     }
 }
 

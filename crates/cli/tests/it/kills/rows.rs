@@ -1,5 +1,6 @@
 //! The rows of the acceptance list that are about killed watchers, one by one.
 
+use std::fs;
 use std::time::Instant;
 
 use super::rules::every_file_parses;
@@ -111,6 +112,22 @@ fn supervisor_of_a_killed_keeper_is_in_the_charge_of_the_next() {
     case.world.nothing_left_of(&case.id);
     case.world.status(&next).runs();
     case.world.stop(&next);
+}
+
+/// Who clears sockets away does not hide what a killed keeper left.
+///
+/// Covers: K9, K1, M7
+#[test]
+fn supervisor_of_a_killed_keeper_without_a_door_is_in_the_charge_of_the_next() {
+    let case = Case::of("setsid sleep 301 & exec sleep 300");
+    let session = case.world.session();
+    proc::signal(case.keeper, Signal::STOP);
+    fs::remove_file(case.world.session_dir(&session).join("keeper.sock")).expect("its door");
+    case.kill_keeper();
+    case.world.status(&case.id).runs();
+    case.world.outlast(&["session", "end", &session]).ok();
+    case.world.nothing_left_of(&case.id);
+    case.world.status(&case.id).ends("abandoned", 143);
 }
 
 /// Covers: K9, L1, L17
