@@ -289,6 +289,10 @@ pub struct ExitRecord {
     pub parent_session: Option<SessionId>,
     /// Whether it was moved to the background: only then is its end a completion.
     pub demoted: bool,
+    /// False while a caller in the foreground has yet to say that it was shown this end. Where nobody is left who could
+    /// hear that, the end is a completion all the same.
+    #[serde(default = "yes", with = "digit", skip_serializing_if = "digit::is_yes")]
+    pub told: bool,
     /// Whether it outlives its session, as asked.
     #[serde(default)]
     pub detached: bool,
@@ -339,7 +343,37 @@ pub struct ExitRecord {
     pub cap: LogCap,
 }
 
+fn yes() -> bool {
+    true
+}
+
+/// A truth that is one digit, so that a record is changed by one byte in its place: no reader sees half of it, and a full disk
+/// has room for it.
+mod digit {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub fn is_yes(value: &bool) -> bool {
+        *value
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub fn serialize<S: Serializer>(value: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(u8::from(*value))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+        u8::deserialize(deserializer).map(|digit| digit != 0)
+    }
+}
+
 impl ExitRecord {
+    /// Whether this end is told to consumers, or will be where its caller does not say that it was shown it.
+    #[must_use]
+    pub fn is_news(&self) -> bool {
+        self.demoted || !self.told
+    }
+
     /// The record of a command of which nothing is known yet but what was asked.
     pub fn draft(request: &Request, program: &OsText) -> Self {
         ExitRecord {
@@ -358,6 +392,7 @@ impl ExitRecord {
             parent_command: request.parent_command,
             parent_session: request.parent_session,
             demoted: request.background,
+            told: true,
             detached: request.ttl_ms().is_some(),
             started_at_ms: 0,
             demoted_at_ms: None,

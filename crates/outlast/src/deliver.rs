@@ -252,10 +252,11 @@ impl Session {
     async fn is_due(&self, dir: &SessionDir, id: CommandId) -> Result<bool> {
         let Some(command) = dir.command(id)? else { return Ok(false) };
         match command.exit() {
-            Ok(Some(exit)) => Ok(exit.demoted),
-            // Nobody watches it, or nobody can read its end: the full look says which.
-            Ok(None) if command.lease_is_held()? => Ok(false),
-            Ok(None) | Err(_) => Ok(is_due(&Command { session: self.clone(), id }.brief().await?)),
+            Ok(Some(exit)) if exit.demoted || !exit.is_news() => Ok(exit.demoted),
+            // Nobody watches it, or nobody can read its end: the full look says which. One whose caller is about to say
+            // that it was shown the end is told by that.
+            Ok(_) if command.lease_is_held()? => Ok(false),
+            Ok(_) | Err(_) => Ok(is_due(&Command { session: self.clone(), id }.brief().await?)),
         }
     }
 }

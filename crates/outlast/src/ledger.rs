@@ -175,7 +175,7 @@ fn passable(
         // completion as long as its supervisor can still find its caller gone: both are asked first.
         let being_made = dir.is_being_made(id)?;
         let never_due = match dir.command(id)? {
-            Some(command) => !command.lease_is_held()? && command.exit()?.is_some_and(|exit| !exit.demoted),
+            Some(command) => !command.lease_is_held()? && command.exit()?.is_some_and(|exit| !exit.is_news()),
             None => !being_made,
         };
         if !never_due {

@@ -265,7 +265,7 @@ impl Pass<'_> {
     /// the report of the session's end names it.
     fn is_accounted(&self, exit: &ExitRecord) -> bool {
         let subject = Subject { id: exit.id, alias: exit.alias };
-        !exit.demoted || self.reported.contains(&exit.id) || self.ledger.is_told(self.consumer, subject)
+        !exit.is_news() || self.reported.contains(&exit.id) || self.ledger.is_told(self.consumer, subject)
     }
 
     async fn snapshot(&self, id: CommandId) -> Result<Snapshot> {

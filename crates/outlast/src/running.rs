@@ -14,6 +14,8 @@ use outlast_core::record::{ExitRecord, PROCESS, ProcessMark};
 use outlast_core::request::{Request, Streams};
 use outlast_core::wire::{DemotedBy, FromSupervisor, ToKeeper, ToSupervisor};
 use outlast_host::frame::{self, Body, Frame};
+use outlast_host::store::command::CommandDir;
+use outlast_host::store::understood;
 
 use crate::command::Command;
 use crate::error::{Error, Result};
@@ -440,23 +442,30 @@ impl Running {
             ran: self.started.elapsed(),
         };
         let exit = command.find_out().await?;
-        let materialised = match self.session.dir_if_any()? {
-            Some(dir) => dir.command(self.request.id)?.is_some(),
-            None => false,
+        let dir = match self.session.dir_if_any()? {
+            Some(dir) => dir.command(self.request.id)?,
+            None => None,
         };
         // Whoever starts in the background gets an id; the end is told as those of the background are, also when it
         // came before the supervisor could say that it runs.
         if self.request.background
-            && materialised
-            && exit.demoted
-            && let Some(alias) = exit.alias
+            && let Some(dir) = &dir
+            && let Some(alias) = alias_of(&exit, dir)?
         {
             let at_ms = exit.demoted_at_ms.unwrap_or(exit.started_at_ms);
             self.demoted(alias, at_ms, DemotedBy::Background, exit.errors);
             return Ok(());
         }
         self.unheard = true;
-        self.end(exit, materialised)
+        self.end(exit, dir.is_some())
+    }
+}
+
+/// The alias of a command with records: the end of one of which nobody knows anything does not say it.
+fn alias_of(exit: &ExitRecord, dir: &CommandDir) -> Result<Option<Alias>> {
+    match exit.alias {
+        Some(alias) => Ok(Some(alias)),
+        None => Ok(understood(dir.request())?.map(|record| record.alias)),
     }
 }
 

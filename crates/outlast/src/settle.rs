@@ -84,6 +84,9 @@ pub(crate) fn recorded(dir: &CommandDir) -> Result<Option<Standing>> {
 pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) -> Result<(Standing, Settled)> {
     loop {
         if let Some(standing) = recorded(dir)? {
+            if is_unheard(&standing) && is_told_later(dir)? {
+                continue;
+            }
             return Ok((standing, Settled::default()));
         }
         // What has neither is no command of ours: nothing is written beside it.
@@ -121,6 +124,21 @@ pub(crate) async fn settle(session: &Session, dir: &CommandDir, report: Report) 
         let note = trace_lost(session, &verdict).err().map(|error| format!("it is not in the trace: {error}"));
         return Ok((Standing::Lost(Box::new(verdict)), Settled { written: true, note }));
     }
+}
+
+/// Makes the end a completion, unless somebody is there who can still hear that it was shown, or nothing can be written.
+fn is_told_later(dir: &CommandDir) -> Result<bool> {
+    let amended = dir.try_lease_unsigned().and_then(|lease| lease.map(|_lease| dir.tell_later()).transpose());
+    match amended.map_err(Error::from) {
+        Ok(amended) => Ok(amended.is_some()),
+        Err(error) if error.is_unwritable() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether it ended in the foreground and its caller has not said that it was shown the end.
+fn is_unheard(standing: &Standing) -> bool {
+    matches!(standing, Standing::Ended(exit) if exit.is_news() && !exit.demoted)
 }
 
 /// The lock of the session's owner; none while it has one. A session of one-shot calls has no owner: who
@@ -221,6 +239,7 @@ pub(crate) fn lost_watchers(request: &Request, end: End) -> ExitRecord {
         started_at_ms: now,
         ended_at_ms: now,
         recorded_by: "runtime".to_owned(),
+        told: false,
         ..ExitRecord::draft(request, &program)
     }
 }

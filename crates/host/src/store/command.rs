@@ -1,5 +1,6 @@
 //! The directory of one command: its records, its lease and the supervisor's door.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use outlast_core::id::CommandId;
@@ -14,6 +15,7 @@ use super::{Loaded, load, name, put, put_once, receipts};
 use crate::atomic::{Reserved, Slack};
 use crate::dir::{Dir, FileError, Result};
 use crate::door::{self, DoorError, Listener};
+use crate::effect;
 use crate::frame::Channel;
 use crate::lock::{self, Lock};
 
@@ -164,8 +166,34 @@ impl CommandDir {
         space.fill_in_haste(&super::encode(&self.dir, name::EXIT, record)?, self.durability)
     }
 
-    /// Replaces `exit.json` by its own writer, in the one case where more came to be known: the caller
-    /// of a foreground command vanished before it could be told, so the end became a completion.
+    /// Makes an end whose caller did not say that it was shown it a completion. Only the holder of the lease does this,
+    /// where nobody is left who could hear the caller.
+    pub fn tell_later(&self) -> Result<()> {
+        match self.exit()?.map(|exit| exit.record) {
+            Some(exit) if !exit.told && !exit.demoted => {
+                let at_ms = Some(crate::clock::unix_ms());
+                self.amend_exit(&ExitRecord { demoted: true, demoted_at_ms: at_ms, told: true, ..exit })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Records that the caller of a foreground command has said that it was shown its end. Only the holder of the lease does
+    /// this.
+    pub fn set_told(&self) -> Result<()> {
+        const UNTOLD: &[u8] = b"\"told\":0";
+        let path = || self.dir.path_of(name::EXIT);
+        let file = self.dir.open_rw(name::EXIT)?;
+        let mut text = Vec::new();
+        (&file).read_to_end(&mut text).map_err(|error| FileError::io("read", path(), &error))?;
+        // Within a text of the record its quotation marks would be escaped.
+        let Some(at) = text.windows(UNTOLD.len()).position(|part| part == UNTOLD) else { return Ok(()) };
+        let digit = at + UNTOLD.len() - 1;
+        effect::write_at(name::EXIT, &file, b"1", digit as u64).map_err(|error| FileError::io("write", path(), &error))
+    }
+
+    /// Replaces `exit.json` where its caller vanished before it could say that it was shown the end, so that this became a
+    /// completion. Only the holder of the lease does this.
     pub fn amend_exit(&self, record: &ExitRecord) -> Result<()> {
         self.check_id("write", name::EXIT, record.id)?;
         put(&self.dir, name::EXIT, record, self.durability)

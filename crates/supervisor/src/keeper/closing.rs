@@ -144,7 +144,7 @@ fn untold(session: &SessionDir, known: &[Discarded]) -> Vec<Discarded> {
             continue;
         }
         let exit = session.command(id).ok().flatten().and_then(|command| command.exit().ok().flatten());
-        let Some(exit) = exit.map(|exit| exit.record).filter(|exit| exit.demoted) else { continue };
+        let Some(exit) = exit.map(|exit| exit.record).filter(ExitRecord::is_news) else { continue };
         if !told.is_told(&exit.consumer, Subject { id, alias: Some(alias) }) {
             found.push(discarded(&exit, "ended", Some(exit.clone())));
         }

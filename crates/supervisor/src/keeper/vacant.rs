@@ -83,7 +83,7 @@ impl Vacant {
             exit.duration_ms = age.unwrap_or_else(|| exit.ended_at_ms.saturating_sub(exit.started_at_ms));
         }
         exit.recorded_by = "keeper".to_owned();
-        exit.demoted = true;
+        (exit.demoted, exit.told) = (true, true);
         exit.demoted_at_ms.get_or_insert(exit.ended_at_ms);
         exit.errors.push(match self.materialised {
             true => "its supervisor was killed: what was in its pipes then is not in the log".to_owned(),
@@ -121,12 +121,14 @@ impl Keeper {
             // What the leaf does not end, the sweep does.
             let _ = leaf.kill();
         }
+        self.reap();
         let strays = self.strays();
         for stray in &strays {
             signal_exact(stray, Signal::KILL);
         }
         self.reap();
-        if !strays.is_empty() {
+        // Whose parent ended during a pass has moved up behind it, and was not seen: only a second one is sure.
+        if !strays.is_empty() || !self.strays().is_empty() {
             return;
         }
         for leaf in &leaves {
@@ -143,15 +145,15 @@ impl Keeper {
         Leaf::open(&parent.path.join(parent.leaf_name(vacant.supervisor))).ok()
     }
 
-    /// Processes of vacant commands that are alive: children that are no supervisors, with what descends
-    /// from them; for commands that were adopted, what carries their id in its environment.
+    /// Processes of vacant commands: children that are no supervisors, in whatever state, since one may be dead and its
+    /// threads not; with what descends from them and lives; for commands that were adopted, what carries their id in its environment.
     fn strays(&self) -> Vec<Stat> {
         let charges: Vec<u32> = self.charges.values().map(|charge| charge.pid).collect();
         let mut found = Vec::new();
         if self.vacant.iter().any(|vacant| vacant.own_child) {
             let children = proc::children(std::process::id()).unwrap_or_default();
             for pid in children.into_iter().filter(|pid| !charges.contains(pid)) {
-                found.extend(proc::stat(pid).ok().flatten().filter(Stat::is_live));
+                found.extend(proc::stat(pid).ok().flatten());
                 found.extend(proc::descendants(pid).unwrap_or_default());
             }
         }
@@ -237,9 +239,9 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
     if !recorded {
         dir.write_exit(exit, None).map_err(tell)?;
     }
-    // Of one that was adopted it is not known what it told before.
-    if recorded && !vacant.told && vacant.own_child {
-        tell_later(&dir).map_err(tell)?;
+    // Where its supervisor died before it heard that the end was shown: whoever was shown it all the same commits that.
+    if recorded {
+        dir.tell_later().map_err(tell)?;
     }
     let number = match recorded {
         true => dir.exit().map_err(tell)?.and_then(|exit| exit.record.end.exit_code()),
@@ -250,17 +252,6 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
     }
     close_status(&dir, status, exit)?;
     dir.remove_door().map_err(tell)
-}
-
-/// Its supervisor died between the record and the word of the caller that it was shown. Whoever was shown it all the same
-/// commits that; an end that nobody heard is a completion.
-fn tell_later(dir: &CommandDir) -> Result<(), FileError> {
-    match dir.exit()?.map(|exit| exit.record) {
-        Some(exit) if !exit.demoted => {
-            dir.amend_exit(&ExitRecord { demoted: true, demoted_at_ms: Some(clock::unix_ms()), ..exit })
-        }
-        Some(_) | None => Ok(()),
-    }
 }
 
 /// The lease of a command whose supervisor is dead. Whoever looks whether it is held holds it for that moment, of which

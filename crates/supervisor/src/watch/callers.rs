@@ -165,7 +165,16 @@ impl Watch<'_> {
             self.told = true;
             // The keeper first: if this process dies in between, the caller finds nothing left to be told.
             self.post.tell_keeper(&ToOwnKeeper::Told, None);
-            if let Some(exit) = &self.exit {
+            if let Some(exit) = &mut self.exit {
+                let was_news = !std::mem::replace(&mut exit.told, true);
+                if let Some(records) = self.records.as_ref().filter(|_| was_news && !exit.demoted)
+                    && let Err(error) = records.dir.set_told()
+                {
+                    // A caller that is not heard commits the end itself.
+                    self.errors.push(error.to_string());
+                    self.clients.remove(&self.post.poll, number);
+                    return;
+                }
                 self.post.trace_finished(&self.request, exit);
             }
         }

@@ -33,6 +33,7 @@ impl Watch<'_> {
         }
         let mut exit = self.final_record(survivors);
         exit.tracked = self.tracked();
+        exit.told = exit.demoted;
         if let Some(records) = &mut self.records
             && let Err(error) = records.write_exit(&exit)
         {
@@ -177,7 +178,7 @@ impl Watch<'_> {
             self.overflow();
         }
         self.demoted_at_ms = Some(clock::unix_ms());
-        exit.demoted = true;
+        (exit.demoted, exit.told) = (true, true);
         exit.demoted_at_ms = self.demoted_at_ms;
         exit.output = self.capture.output();
         let Some(records) = &mut self.records else { return };

@@ -148,31 +148,47 @@ fn keeper_and_supervisor_killed_is_lost_and_the_rest_is_ended() {
     assert!(case.world.acked("human").is_empty());
 }
 
-/// The end was recorded and nobody was shown it: it is a completion, although its supervisor is not there to say so.
+/// The end was recorded and nobody was shown it: it is a completion, whoever of its watchers is there to say so.
 ///
 /// Covers: L17
 #[test]
-fn front_and_supervisor_killed_over_the_end_leave_a_completion() {
-    let world = world();
-    let line = "echo $PPID $$ >p; until [ -e go ]; do sleep .02; done; seq 1 20000; exit 5";
-    let front = world.spawn(&["run", "-c", line]);
-    let supervisor = world.wait_pids("p")[0];
-    front.signal(Signal::STOP);
-    std::fs::write(world.file("go"), "").expect("a file");
-    let exit = || tree(&world.state()).into_iter().find(|path| path.ends_with("exit.json"));
-    world.wait_until("its end is recorded", || exit().is_some());
-    proc::signal(supervisor, Signal::KILL);
-    front.signal(Signal::KILL);
-    gone(supervisor);
-    world.wait_until("its end is to be told", || {
-        let pending = world.outlast(&["inbox", "--consumer", "model", "--json"]).ok().json();
-        pending.items("/completions").len() == 1
-    });
-    assert_eq!(world.acked("model")[0].int("/end/code"), 5);
-    drop(front.wait_killed());
+fn front_and_watchers_killed_over_the_end_leave_a_completion() {
+    for (keeper_before, keeper_over_it) in [(false, false), (true, false), (false, true)] {
+        let world = world();
+        let line = "echo $PPID $$ >p; until [ -e go ]; do sleep .02; done; seq 1 20000; exit 5";
+        let front = world.spawn(&["run", "-c", line]);
+        let supervisor = world.wait_pids("p")[0];
+        let keeper = proc::parent_of(supervisor);
+        if keeper_before {
+            proc::signal(keeper, Signal::KILL);
+            gone(keeper);
+            world.outlast(&["run", "true"]).ok();
+        }
+        front.signal(Signal::STOP);
+        fs::write(world.file("go"), "").expect("a file");
+        let exit = || tree(&world.state()).into_iter().find(|path| path.ends_with("exit.json"));
+        world.wait_until("its end is recorded", || exit().is_some());
+        if keeper_over_it {
+            proc::signal(keeper, Signal::STOP);
+        }
+        proc::signal(supervisor, Signal::KILL);
+        gone(supervisor);
+        front.signal(Signal::KILL);
+        if keeper_over_it {
+            proc::signal(keeper, Signal::KILL);
+            gone(keeper);
+        }
+        world.wait_until("its end is to be told", || {
+            let pending = world.outlast(&["inbox", "--consumer", "model", "--json"]).ok().json();
+            pending.items("/completions").len() == 1
+        });
+        assert_eq!(world.acked("model")[0].int("/end/code"), 5);
+        assert!(world.list()[0].bool("/demoted"));
+        drop(front.wait_killed());
+    }
 }
 
-/// A keeper that came later does not know whom a supervisor has told what, and tells nobody again.
+/// That an end was shown is recorded before its caller goes: a keeper that came later tells nobody again.
 ///
 /// Covers: L17
 #[test]
