@@ -337,7 +337,8 @@ impl Dir {
         effect::remove(fs::CWD, &self.label, AtFlags::REMOVEDIR).map_err(|e| FileError::os("remove", &self.label, e))
     }
 
-    fn clear(&self) -> Result<()> {
+    /// Removes everything in this directory, following no link.
+    pub fn clear(&self) -> Result<()> {
         let mut names = Vec::new();
         self.each_name(|name| names.push(name.to_owned()))?;
         for name in names {

@@ -14,12 +14,7 @@ use crate::lock::lock_file;
 /// Length of a line: `wrk_`, 32 digits, a newline.
 const LINE: u64 = 37;
 
-/// How many lines are looked at for one of the same command.
-const RECENT: u64 = 256;
-
-/// Gives a command the next alias of its session, or the one that it was given by somebody who died before he could make its
-/// records. That was a moment ago; had so many others begun since then that it is not among the last lines, it would have
-/// two, which both lead to it.
+/// Gives a command the next alias of its session.
 pub fn append(session: &Dir, id: CommandId) -> Result<Alias> {
     let file = session.create_file(name::ALIASES)?;
     lock_file(session, name::ALIASES, &file)?;
@@ -35,23 +30,15 @@ pub fn append(session: &Dir, id: CommandId) -> Result<Alias> {
     }
     let start = length.next_multiple_of(LINE);
     let line = format!("{id}\n");
-    let numbered = |index: u64| {
-        alias_at(index).ok_or_else(|| {
-            let why = "it has no number left".to_owned();
-            FileError::damaged("extend", session.path_of(name::ALIASES), why)
-        })
-    };
-    let first = (start / LINE).saturating_sub(RECENT);
-    let recent = read_from(&file, first * LINE).map_err(failed)?;
-    if let Some(at) = recent.chunks_exact(LINE as usize).rposition(|given| given == line.as_bytes()) {
-        return numbered(first + at as u64);
-    }
     if let Err(e) = effect::write_at(name::ALIASES, &file, line.as_bytes(), start) {
         // If not even that works the torn line stays, and the next call pads it.
         let _ = effect::set_len(name::ALIASES, &file, start);
         return Err(failed(e));
     }
-    numbered(start / LINE)
+    alias_at(start / LINE).ok_or_else(|| {
+        let why = "it has no number left".to_owned();
+        FileError::damaged("extend", session.path_of(name::ALIASES), why)
+    })
 }
 
 /// The alias of a command whose writer may have died at any instant: the one that it has, else the next.

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use outlast_core::id::CommandId;
+use outlast_core::id::{Alias, CommandId};
 use outlast_core::receipt::{Change, ReceiptLine};
 use outlast_core::record::{
     Durability, ExitRecord, ProcessMark, PrunedRecord, RequestRecord, StatusRecord, TextRecord, VerdictRecord, schema,
@@ -11,9 +11,9 @@ use outlast_core::record::{
 use serde::{Deserialize, Serialize};
 
 use super::places::Home;
-use super::{Loaded, load, name, put, put_once, receipts};
+use super::{Loaded, aliases, load, name, put, put_once, receipts};
 use crate::atomic::{Reserved, Slack};
-use crate::dir::{Dir, FileError, Result};
+use crate::dir::{Dir, FileError, Result, if_there};
 use crate::door::{self, DoorError, Listener};
 use crate::effect;
 use crate::frame::Channel;
@@ -37,6 +37,8 @@ pub struct CommandDir {
 pub struct NewCommand {
     work: Dir,
     command: CommandDir,
+    /// Whether somebody died over it before.
+    taken_over: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,12 +52,24 @@ impl NewCommand {
     /// Makes the directory under a name that no reader looks at.
     pub fn create(work: &Dir, id: CommandId, durability: Durability) -> Result<NewCommand> {
         let name = new_name(id);
-        // Left by a supervisor that died in the middle: an id is never started twice.
-        if work.exists(&name)? {
-            work.remove_tree(&name)?;
-        }
-        let dir = work.create_new_sub(&name)?.known_as(work.path_of(&id.to_string()));
-        Ok(NewCommand { work: work.clone(), command: CommandDir::of(dir, id, durability) })
+        // Left by one who died in the middle. It stays, so that at no instant it looks as if none would ever be published.
+        let left = if_there(work.sub(&name))?;
+        let taken_over = left.is_some();
+        let dir = match left {
+            Some(left) => {
+                left.clear()?;
+                left
+            }
+            None => work.create_new_sub(&name)?,
+        };
+        let dir = dir.known_as(work.path_of(&id.to_string()));
+        Ok(NewCommand { work: work.clone(), command: CommandDir::of(dir, id, durability), taken_over })
+    }
+
+    /// Gives it its alias: the one that it was given by whoever died over it, else the next. One that was given to a directory
+    /// that is gone is not used: consumers may have been told all up to it.
+    pub fn give_alias(&self, session: &Dir) -> Result<Alias> {
+        if self.taken_over { aliases::of(session, self.command.id) } else { aliases::append(session, self.command.id) }
     }
 
     /// The directory, to write the records that must be there from the first instant.

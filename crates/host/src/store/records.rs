@@ -6,7 +6,6 @@ use outlast_core::request::{OsText, Request};
 use outlast_core::text::TEXT_BYTES;
 use outlast_core::tracking::{TRACKED_BYTES, TRACKED_PATHS};
 
-use super::aliases;
 use super::command::{CommandDir, NewCommand};
 use super::session::SessionDir;
 use crate::atomic::{Reserved, Slack};
@@ -86,7 +85,7 @@ fn fill(
     let size = u32::try_from(EXIT_SPACE + 2 * length + tracked).unwrap_or(u32::MAX);
     let space = Some(dir.reserve_exit(size).map_err(tell)?);
     let door = dir.bind_door().map_err(|error| error.to_string())?;
-    let alias = aliases::append(session.dir(), request.id).map_err(tell)?;
+    let alias = new.give_alias(session.dir()).map_err(tell)?;
     let conceal = request.conceal.as_ref().map(|_| Vec::new());
     let stored = Request { env: Vec::new(), conceal, ..request.clone() };
     let record = RequestRecord {

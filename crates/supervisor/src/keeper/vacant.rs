@@ -10,7 +10,6 @@ use outlast_host::cgroup::Leaf;
 use outlast_host::dir::FileError;
 use outlast_host::lock::Lock;
 use outlast_host::proc::{self, Stat};
-use outlast_host::store::aliases;
 use outlast_host::store::command::CommandDir;
 use outlast_host::store::log::LogWriter;
 use outlast_host::store::session::SessionDir;
@@ -218,7 +217,7 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
             return Err("its directory is gone".into());
         }
         let new = session.new_command(exit.id).map_err(tell)?;
-        exit.alias = Some(aliases::of(session.dir(), exit.id).map_err(tell)?);
+        exit.alias = Some(new.give_alias(session.dir()).map_err(tell)?);
         new.command().write_exit(exit, None).map_err(tell)?;
         return new.publish().map(drop).map_err(tell);
     };
