@@ -226,10 +226,13 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
     };
     let status = dir.status().map_err(tell)?.map(|status| status.record);
     exit.alias = exit.alias.or(dir.request().map_err(tell)?.map(|request| request.record.alias));
-    if let Some(status) = &status {
-        exit.output = status.output;
+    let found = dir.exit().map_err(tell)?.map(|exit| exit.record);
+    let recorded = found.is_some();
+    // Each was written when so much had come; behind the last of it the trailer may stand already.
+    let known = status.as_ref().map(|status| status.output).into_iter().chain(found.as_ref().map(|exit| exit.output));
+    if let Some(known) = known.max_by_key(|output| output.bytes) {
+        exit.output = known;
     }
-    let recorded = dir.has_exit().map_err(tell)?;
     let mut log = LogWriter::reopen(dir.dir(), &exit.output, exit.cap);
     if let (Ok(log), false) = (&mut log, recorded) {
         log.close();
@@ -242,10 +245,7 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
     if recorded {
         dir.tell_later().map_err(tell)?;
     }
-    let number = match recorded {
-        true => dir.exit().map_err(tell)?.and_then(|exit| exit.record.end.exit_code()),
-        false => exit.end.exit_code(),
-    };
+    let number = found.map_or_else(|| exit.end.exit_code(), |found| found.end.exit_code());
     if let Ok(log) = &mut log {
         exit.output = log.finish(number);
     }

@@ -206,8 +206,10 @@ impl Watch<'_> {
         self.capture.close();
         let number = self.exit.as_ref().and_then(|exit| exit.end.exit_code());
         if self.records.is_some() {
-            if self.capture.output().gap.is_some() {
-                // Readers must know the gap before the tail is moved over it.
+            let output = self.capture.output();
+            if output.gap.is_some() || self.exit.as_ref().is_some_and(|exit| exit.output != output) {
+                // Readers must know the gap before the tail is moved over it, and whoever finishes the log for a dead
+                // supervisor where the output ended and the trailer begins.
                 self.publish_status(true);
             }
             self.capture.finish(number);

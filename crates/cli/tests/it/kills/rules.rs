@@ -171,6 +171,12 @@ fn settle(world: &World, act: &Act) {
     if let (Some(output), "exited", false) = (act.shape.output, end.str("/end/kind"), act.dead.supervisor) {
         assert_eq!(world.raw(id), output(), "another output");
     }
+    if let (Some(output), "exited", true) = (act.shape.output, end.str("/end/kind"), act.dead.supervisor)
+        && !end.null("/output/log")
+    {
+        let raw = world.raw(id);
+        assert!(output().starts_with(&raw), "bytes that it did not write: {}", String::from_utf8_lossy(&raw));
+    }
 }
 
 /// The command ran at most once; once if it ended by itself.
