@@ -132,7 +132,8 @@ impl Session {
         let me = self.inner.owner.as_ref().map(|owner| owner.mark.clone()).expect("only an owner has tasks");
         let mut errors = Vec::new();
         let built = self.dir().map_err(|error| error.to_string());
-        let built = built.and_then(|dir| records::build(dir, &kind, &stored, &program, &me));
+        let built = built
+            .and_then(|dir| records::build(dir, &kind, &stored, &program, &me).inspect_err(|_| dir.remove_unmade(id)));
         let unpublished = built.map_err(|reason| errors.push(reason)).ok();
         let log = unpublished.as_ref().map(|new| {
             let dir = new.dir().dir();

@@ -204,6 +204,8 @@ pub struct Watch<'a> {
     rest_at: Option<Duration>,
     /// When records are tried to be made again.
     again_at: Option<Duration>,
+    /// Whether something of records that could not be made may be there.
+    unmade: bool,
     pace: Pace,
     /// Since when the pipes are not read, for the sake of callers that follow.
     held_up_since: Option<Duration>,

@@ -47,7 +47,8 @@ pub struct Records {
 }
 
 /// Makes everything but the log and the status, under a name that nobody looks at. The process `me` watches the
-/// command from now on, which is of this kind.
+/// command from now on, which is of this kind. What was made by half stays there, and with it the alias that the command may
+/// have been given, for who tries again; who does not removes it ([`SessionDir::remove_unmade`]).
 pub fn build(
     session: &SessionDir,
     kind: &str,
@@ -57,14 +58,8 @@ pub fn build(
 ) -> Result<Unpublished, String> {
     let tell = |error: FileError| error.to_string();
     let new = session.new_command(request.id).map_err(tell)?;
-    match fill(session, &new, kind, request, program, me) {
-        Ok(kept) => Ok(Unpublished { new, kept }),
-        Err(reason) => {
-            // The first failure is the one to tell; what is left under the hidden name is cleared by gc.
-            let _ = new.discard();
-            Err(reason)
-        }
-    }
+    let kept = fill(session, &new, kind, request, program, me)?;
+    Ok(Unpublished { new, kept })
 }
 
 fn fill(

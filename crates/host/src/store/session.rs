@@ -191,6 +191,12 @@ impl SessionDir {
         self.work.exists(&command::new_name(id))
     }
 
+    /// Removes what is there of a command that was to be made and was not. What cannot be removed lies under a hidden name
+    /// and is cleared by gc.
+    pub fn remove_unmade(&self, id: CommandId) {
+        let _ = self.work.remove_tree(&command::new_name(id));
+    }
+
     /// Makes the directory of a command, not to be found before it is published.
     pub fn new_command(&self, id: CommandId) -> Result<NewCommand> {
         NewCommand::create(&self.work, id, self.durability)

@@ -144,7 +144,11 @@ fn records_for_background(post: &Post, request: &Request, program: &OsText) -> R
             "a background start needs records, and there is no session directory to put them in".into(),
         ));
     };
-    records::build(session, PROCESS, request, program, &post.me).map_err(refused)
+    let built = records::build(session, PROCESS, request, program, &post.me);
+    built.map_err(|reason| {
+        session.remove_unmade(request.id);
+        refused(reason)
+    })
 }
 
 fn spawn_failed(request: &Request, failed: &Failed, redactor: Option<&Redactor>) -> FromSupervisor {
@@ -214,6 +218,7 @@ fn watch<'a>(
         demoted_at_ms: None,
         rest_at: None,
         again_at: None,
+        unmade: false,
         pace: Pace::default(),
         held_up_since: None,
         ended_at_ms: None,

@@ -178,6 +178,7 @@ impl Watch<'_> {
                 self.post.trace_finished(&self.request, exit);
             }
         }
+        self.give_up_records();
         self.clients.say(number, &FromSupervisor::Heard);
     }
 

@@ -181,7 +181,10 @@ impl Watch<'_> {
         (exit.demoted, exit.told) = (true, true);
         exit.demoted_at_ms = self.demoted_at_ms;
         exit.output = self.capture.output();
-        let Some(records) = &mut self.records else { return };
+        let Some(records) = &mut self.records else {
+            self.give_up_records();
+            return;
+        };
         exit.alias = Some(records.alias);
         let written = match records.dir.has_exit() {
             Ok(true) => records.amend_exit(&exit),
@@ -216,6 +219,7 @@ impl Watch<'_> {
             self.trace_masked();
             self.publish_status(false);
         }
+        self.give_up_records();
         let output = self.capture.output();
         if let Some(records) = &mut self.records {
             records.give_back();

@@ -86,7 +86,16 @@ impl Watch<'_> {
         let Some(session) = self.post.context.dir() else {
             return Err("there is no session directory to put records in".into());
         };
-        records::build(session, PROCESS, &self.request, &self.program, &self.post.me)
+        let built = records::build(session, PROCESS, &self.request, &self.program, &self.post.me);
+        self.unmade |= built.is_err();
+        built
+    }
+
+    /// No records will be made any more: what there is of them goes.
+    pub(super) fn give_up_records(&mut self) {
+        if self.told && self.records.is_none() && std::mem::take(&mut self.unmade) {
+            self.post.context.dir().into_iter().for_each(|session| session.remove_unmade(self.request.id));
+        }
     }
 
     /// Writes log and status, puts the records in place and tells it; with `by` as a demotion.
@@ -111,6 +120,7 @@ impl Watch<'_> {
                 self.say_readers(&told);
             }
             Err(reason) => {
+                self.unmade = true;
                 self.errors.push(reason.clone());
                 self.demoted_at_ms = None;
                 self.stay(reason);
