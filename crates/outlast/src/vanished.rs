@@ -65,6 +65,8 @@ impl Vanished<'_> {
         {
             return Ok(*exit);
         }
+        // Who calls it lost ends what it left; of one without records nobody else knows.
+        settle::end_leftovers(self.request.id).await?;
         Ok(self.record(End::Lost))
     }
 
