@@ -75,6 +75,8 @@ fn i4_pruned_over_mcp() {
     let id = client.background("seq 50000; exit 7");
     client.tool("wait", json!({"id": id}));
     world.wait_released(&id);
+    // What a reply has told is committed once the reply went out.
+    world.wait_until("its end counts as told", || !world.trace("completed").is_empty());
     gc(&world, &["--keep-output", "4KiB"]);
     let read = client.tool("read", json!({"id": id}));
     assert!(!read.is_error && read.text.contains("pruned on 2"), "{read:?}");
