@@ -114,7 +114,8 @@ fn end_of(command: &CommandDir) -> Result<Option<(u64, String, bool)>> {
         return Ok(None);
     }
     if let Some(exit) = understood(command.exit())? {
-        return Ok(Some((exit.ended_at_ms, exit.consumer.clone(), exit.is_news())));
+        let is_news = exit.is_news();
+        return Ok(Some((exit.ended_at_ms, exit.consumer, is_news)));
     }
     let consumer = understood(command.request())?.map(|record| record.request.consumer).unwrap_or_default();
     Ok(understood(command.verdict())?.map(|verdict| (verdict.at_ms, consumer, true)))
