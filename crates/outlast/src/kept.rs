@@ -1,17 +1,16 @@
 //! The owner of a session and its keeper: the connection between them, and what the owner does once that keeper is gone.
 
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
 use outlast_core::record::ProcessMark;
 use outlast_core::wire::{FromKeeper, ToKeeper};
 use outlast_host::mark;
 use tokio::sync::{MappedMutexGuard, MutexGuard};
+use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
 use crate::keeper::Keepers;
 use crate::link::{Link, WatchedLink};
-use crate::ready;
 use crate::runtime::SessionInner;
 use crate::session::Session;
 use crate::settle::{self, Report, Standing};
@@ -22,9 +21,8 @@ impl Session {
     pub(crate) async fn owner_link(&self) -> Result<Option<MappedMutexGuard<'_, Link>>> {
         let Some(owner) = &self.inner.owner else { return Ok(None) };
         let mut slot = owner.link.lock().await;
-        // Nothing is ever said on this connection once it is owned, so whatever comes is its end.
         let alive = match slot.as_mut() {
-            Some(kept) => kept.link.is_quiet()?,
+            Some(kept) => kept.is_alive()?,
             None => false,
         };
         if !alive {
@@ -61,8 +59,9 @@ impl Session {
     fn watched(&self, link: Link, keeper: &ProcessMark) -> Result<WatchedLink> {
         let process = mark::open(keeper)
             .map_err(|error| Error::Unreachable(format!("cannot watch the keeper, process {}: {error}", keeper.pid)))?;
-        let watch = tokio::spawn(replace(Arc::downgrade(&self.inner), process)).abort_handle();
-        Ok(WatchedLink { link, watch })
+        let (link, gone) = WatchedLink::new(link, process)?;
+        tokio::spawn(replace(Arc::downgrade(&self.inner), gone));
+        Ok(link)
     }
 
     /// Finishes the records of what was killed together with the keeper, since others wait for the owner to do it, and
@@ -83,13 +82,12 @@ impl Session {
     }
 }
 
-/// Waits for the end of a keeper, and does then what only the owner can do.
-async fn replace(session: Weak<SessionInner>, keeper: Option<OwnedFd>) {
-    if let Some(keeper) = keeper {
-        // One that cannot be watched counts as gone: a look does no harm.
-        let _ = ready::process_gone(keeper).await;
-    }
-    if let Some(inner) = session.upgrade() {
+/// Waits for the end of a keeper, and does then what only the owner can do; nothing once nobody watches it any more. It is
+/// beside the watch, which ends with the connection that is replaced here.
+async fn replace(session: Weak<SessionInner>, gone: JoinHandle<()>) {
+    if gone.await.is_ok()
+        && let Some(inner) = session.upgrade()
+    {
         // What cannot be done now the next look at the command meets again, and tells to somebody.
         let _ = (Session { inner }).without_keeper().await;
     }

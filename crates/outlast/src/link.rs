@@ -8,7 +8,7 @@ use outlast_host::frame::{Channel, ChannelError, Frame, Stream};
 use serde::Serialize;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{Interest, Ready};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::error::{Error, Result};
 use crate::ready;
@@ -19,11 +19,31 @@ pub(crate) struct Link {
     fd: AsyncFd<Channel>,
 }
 
-/// A connection, and the task that watches the process behind it. Dropping it closes the one and ends the other.
+/// A connection, and the task that ends with the process behind it. Dropping it closes the one and ends the other.
 #[derive(Debug)]
 pub(crate) struct WatchedLink {
     pub(crate) link: Link,
-    pub(crate) watch: AbortHandle,
+    watch: AbortHandle,
+}
+
+impl WatchedLink {
+    /// The connection to this process, none where it is gone already, and what ends when it is gone.
+    pub(crate) fn new(link: Link, process: Option<OwnedFd>) -> Result<(WatchedLink, JoinHandle<()>)> {
+        let process = process.map(|process| ready::register(process, Interest::READABLE)).transpose()?;
+        let gone = tokio::spawn(async move {
+            if let Some(process) = process {
+                // This fails only where the whole runtime ends.
+                let _ = process.readable().await;
+            }
+        });
+        Ok((WatchedLink { link, watch: gone.abort_handle() }, gone))
+    }
+
+    /// Whether the process lives and has not closed its end, where nothing is ever said: what comes is its end. The
+    /// connection alone does not tell, as what was forked a moment before the process was killed has a copy of its end.
+    pub(crate) fn is_alive(&mut self) -> Result<bool> {
+        Ok(!self.watch.is_finished() && self.link.is_quiet()?)
+    }
 }
 
 impl Drop for WatchedLink {
@@ -180,5 +200,48 @@ pub(crate) fn door_error(error: DoorError) -> Error {
         DoorError::File(error) => Error::File(error),
         DoorError::Channel(error) => channel_error(error),
         other => Error::Unreachable(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use outlast_host::sys::pidfd;
+
+    use super::*;
+
+    fn in_runtime(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test);
+    }
+
+    #[test]
+    fn k9_a_connection_is_dead_with_its_process_also_where_another_one_holds_its_end() {
+        in_runtime(async {
+            let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
+            let (link, held_elsewhere) = Link::pair().expect("a connection");
+            let process = pidfd::open(child.id()).expect("a descriptor of it");
+            let (mut watched, gone) = WatchedLink::new(link, Some(process)).expect("a watch");
+            assert!(watched.is_alive().expect("a look"));
+            drop(child.stdin.take());
+            gone.await.expect("nobody ended the watch");
+            assert!(!watched.is_alive().expect("a look"));
+            drop(held_elsewhere);
+            child.wait().expect("its end");
+        });
+    }
+
+    #[test]
+    fn a_connection_that_is_given_up_ends_its_watch() {
+        in_runtime(async {
+            let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
+            let (link, _theirs) = Link::pair().expect("a connection");
+            let process = pidfd::open(child.id()).expect("a descriptor of it");
+            let (watched, gone) = WatchedLink::new(link, Some(process)).expect("a watch");
+            drop(watched);
+            assert!(gone.await.expect_err("it did not wait for the process").is_cancelled());
+            drop(child.stdin.take());
+            child.wait().expect("its end");
+        });
     }
 }
