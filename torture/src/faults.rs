@@ -125,14 +125,29 @@ fn move_clock(seconds: i64) -> Result<(), rustix::io::Errno> {
     clock_settime(ClockId::Realtime, now)
 }
 
-/// Connects to one of the doors below a directory and sends bytes that are no message, or just goes. Says which door.
-pub fn knock(state: &Path, nth: usize, garbage: bool) -> Option<PathBuf> {
+/// The doors below a directory, whether or not somebody is behind them.
+fn doors(below: &Path) -> Vec<PathBuf> {
     let is_door = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    let doors: Vec<PathBuf> = disk::files(state).into_iter().filter(is_door).collect();
-    let door = doors.get(nth % doors.len().max(1))?;
+    disk::files(below).into_iter().filter(is_door).collect()
+}
+
+/// Connects to a door, unless nobody is behind it.
+fn connect(door: &Path) -> Option<UnixStream> {
     // The name of a socket may have 107 bytes (unix(7)); through an open directory every path is short enough.
     let dir = File::open(door.parent()?).ok()?;
-    let mut stream = UnixStream::connect(format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), disk::name(door))).ok()?;
+    UnixStream::connect(format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), disk::name(door))).ok()
+}
+
+/// The doors below a directory that somebody is behind: a socket of the dead refuses whoever connects to it.
+pub fn open_doors(below: &Path) -> Vec<PathBuf> {
+    doors(below).into_iter().filter(|door| connect(door).is_some()).collect()
+}
+
+/// Connects to one of the doors below a directory and sends bytes that are no message, or just goes. Says which door.
+pub fn knock(state: &Path, nth: usize, garbage: bool) -> Option<PathBuf> {
+    let doors = doors(state);
+    let door = doors.get(nth % doors.len().max(1))?;
+    let mut stream = connect(door)?;
     if garbage {
         let bytes: Vec<u8> = (0..200 + nth * 40).map(|at| (at * 131 + nth * 17) as u8).collect();
         // The other side may hang up over it at once, which is its right.
@@ -166,4 +181,25 @@ pub fn leave_behind(session: &Path) -> Option<Vec<PathBuf>> {
     let report = session.join(".closed.json.1.0.tmp");
     fs::write(&report, "").ok()?;
     Some(vec![ledger, half, report])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_door_is_open_as_long_as_somebody_is_behind_it() {
+        let root = std::env::temp_dir().join(format!("outlast-torture-doors-{}", std::process::id()));
+        fs::create_dir_all(root.join("deep")).expect("a directory can be made");
+        let dir = File::open(root.join("deep")).expect("it is there");
+        // As outlast binds them, so that no path of this world stands in /proc/net/unix.
+        let door = UnixListener::bind(format!("/proc/self/fd/{}/keeper.sock", dir.as_raw_fd())).expect("a door");
+        assert_eq!(open_doors(&root), [root.join("deep/keeper.sock")]);
+        drop(door);
+        let (open, there) = (open_doors(&root), doors(&root).len());
+        fs::remove_dir_all(&root).expect("it can be removed");
+        assert_eq!((open, there), (Vec::new(), 1), "a socket of the dead");
+    }
 }

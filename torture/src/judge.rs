@@ -14,7 +14,7 @@ use crate::storm::Deaths;
 use crate::tally::Tally;
 use crate::tellings::Tellings;
 use crate::victims::command_of;
-use crate::{disk, pace};
+use crate::{disk, faults, pace};
 use outlast_testkit::Cast;
 
 /// The time that the last things of a round may take: by contract the end of a session is bounded to 15 s.
@@ -228,6 +228,10 @@ impl Judge<'_> {
         let session = self.world.session();
         let before = self.world.list();
         self.sample_memory();
+        // That nobody answers afterwards means something only where somebody did before.
+        if !faults::open_doors(&self.world.root()).is_empty() {
+            self.tally.add("rounds with an open door before the end");
+        }
         let ended = self.plan.ending == Ending::Called && {
             self.world.outlast(&["session", "end", &session]).ok();
             true
@@ -266,12 +270,10 @@ impl Judge<'_> {
         }
     }
 
-    /// No socket is open, and no half file lies around where nobody was killed over it.
+    /// Nobody is behind a door, and no half file lies around where nobody was killed over it.
     fn nothing_is_left(&self) {
-        let root = self.world.root().display().to_string();
-        let open = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-        let open: Vec<&str> = open.lines().filter(|line| line.contains(&root)).collect();
-        assert!(open.is_empty(), "sockets are open: {open:#?}");
+        let open = faults::open_doors(&self.world.root());
+        assert!(open.is_empty(), "somebody is behind a door of a session that is over: {open:#?}");
         let killed = !self.deaths.supervisors.is_empty() || !self.deaths.keepers.is_empty();
         let disturbed = killed || self.told.iter().any(|told| told.killed || told.excuse.is_some());
         let is_half = |path: &std::path::PathBuf| {

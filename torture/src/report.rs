@@ -118,11 +118,13 @@ impl Report<'_> {
         let _infallible = write!(
             page,
             "\nOf the {} lost ones both watchers, keeper and supervisor, had been killed. All records were read {} times \
-             while that went on. {} sessions were ended by a call, {} with their anchor.\n",
+             while that went on. {} sessions were ended by a call, {} with their anchor; somebody was behind a door in {} of \
+             them before, in none after.\n",
             self.of("end: lost"),
             self.of("looks at all records"),
             self.of("sessions ended by call"),
             self.of("sessions ended with their anchor"),
+            self.of("rounds with an open door before the end"),
         );
         page += &self.memory();
         page += "\n### What was drawn and not done\n\n| | number | because |\n| --- | ---: | --- |\n";
