@@ -31,7 +31,7 @@ const FOOT: &str = "
 - *Leader's exit to waiter's return*: the command prints the monotonic clock as its last act, and whoever waits reads the same
   clock first thing. The tear-down of the process by the kernel is in it.
 - *Capture*: the same producer into a background command and into a loop that reads 64 KiB from a pipe and writes it to a
-  file on the same file system. The log is checked for every byte.
+  file on the same file system. Log and file are compared with what was printed, byte for byte, after the clock has stopped.
 - *Memory*: proportional set size of the keeper and all its supervisors while their commands sleep; the commands' own is not
   in it.
 - *Large and small log*: the same calls on the log of a command that printed much and of one that printed 4 KiB, while both

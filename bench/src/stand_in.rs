@@ -12,9 +12,9 @@ use crate::Result;
 /// Bytes that `flood` writes at a time.
 const BLOCK: usize = 64 * 1024;
 /// Bytes of a line of `flood`; a part of the block, so that blocks end with a line.
-const FLOOD_LINE: usize = 64;
+pub const FLOOD_LINE: usize = 64;
 /// Bytes of a line of `lines`.
-const LINE: usize = 80;
+pub const LINE: usize = 80;
 /// How long `stamp` lives, so that whoever waits for it waits already when it ends.
 const STAMP_LIFE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// How many lineages a storm has.
@@ -168,7 +168,8 @@ fn until_input_ends() -> Result<()> {
     Ok(())
 }
 
-fn line_of(length: usize) -> Vec<u8> {
+/// A line of so many bytes, its newline among them.
+pub fn line_of(length: usize) -> Vec<u8> {
     let mut line = vec![b'x'; length];
     line[length - 1] = b'\n';
     line

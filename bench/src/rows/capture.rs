@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,13 +14,14 @@ use crate::Result;
 use crate::place::{self, Place};
 use crate::report::{Bound, Report, Unit};
 use crate::samples::{Samples, number};
+use crate::stand_in::{FLOOD_LINE, LINE, line_of};
 
 /// An even number, so that each side is first as often as the other.
 const FLOOD_ROUNDS: usize = 4;
 const LINE_ROUNDS: usize = 6;
 const LINES: u64 = 1_000_000;
-/// Bytes of a line that `lines` writes.
-const LINE: u64 = 80;
+/// Lines that are compared at a time.
+const COMPARED: usize = 16 * 1024;
 
 /// A flood, then many small writes; each side first every other time.
 pub async fn measure(place: &Place, bytes: u64, report: &mut Report) -> Result<()> {
@@ -42,10 +44,12 @@ async fn flood(place: &Place, session: &Session, bytes: u64, report: &mut Report
             settle(place)?;
             if side == 0 {
                 let log = ours.time_async(captured(place, session, &words, bytes)).await?;
+                check(&log, heading(&log)?, FLOOD_LINE, bytes)?;
                 forget(&log)?;
             } else {
                 let file = place.dir().join("bare");
                 bare.time(|| copied(place, &words, &file, bytes))?;
+                check(&file, 0, FLOOD_LINE, bytes)?;
                 std::fs::remove_file(file)?;
             }
         }
@@ -63,15 +67,19 @@ async fn lines(place: &Place, session: &Session, report: &mut Report) -> Result<
     let (mut ours, mut bare) = (Samples::default(), Samples::default());
     let took = place.dir().join("took");
     let count = LINES.to_string();
+    let bytes = LINES * LINE as u64;
     let words = ["lines", count.as_str(), took.to_str().ok_or("the directory's name is not text")?];
     for round in 0..LINE_ROUNDS {
         for side in [round % 2, (round + 1) % 2] {
             settle(place)?;
             if side == 0 {
-                forget(&captured(place, session, &words, LINES * LINE).await?)?;
+                let log = captured(place, session, &words, bytes).await?;
+                check(&log, heading(&log)?, LINE, bytes)?;
+                forget(&log)?;
             } else {
                 let file = place.dir().join("bare");
-                copied(place, &words, &file, LINES * LINE)?;
+                copied(place, &words, &file, bytes)?;
+                check(&file, 0, LINE, bytes)?;
                 std::fs::remove_file(file)?;
             }
             let told = Duration::from_nanos(std::fs::read_to_string(&took)?.parse()?);
@@ -96,7 +104,32 @@ fn forget(log: &Path) -> Result<()> {
     Ok(File::options().write(true).open(log)?.set_len(0)?)
 }
 
-/// A background command from its start to the return of whoever waits for it, every byte in its log, which is
+/// Bytes before the output in a log.
+fn heading(log: &Path) -> Result<u64> {
+    let mut first = vec![0; 64 << 10];
+    let read = File::open(log)?.read_at(&mut first, 0)?;
+    let at = first[..read].windows(2).position(|two| two == b"\n\n").ok_or("the log has no heading")?;
+    Ok(at as u64 + 2)
+}
+
+/// Compares all of a file behind its heading with the lines of one length that were printed.
+fn check(path: &Path, heading: u64, line: usize, bytes: u64) -> Result<()> {
+    let file = File::open(path)?;
+    let printed = line_of(line).repeat(COMPARED);
+    let mut there = vec![0; printed.len()];
+    let mut done = 0;
+    while done < bytes {
+        let count = usize::try_from(bytes - done)?.min(printed.len());
+        file.read_exact_at(&mut there[..count], heading + done)?;
+        if there[..count] != printed[..count] {
+            return Err(format!("what was kept differs from what was printed, after {done} bytes").into());
+        }
+        done += count as u64;
+    }
+    Ok(())
+}
+
+/// A background command from its start to the return of whoever waits for it, which tells of every byte; its log is
 /// returned.
 async fn captured(place: &Place, session: &Session, words: &[&str], bytes: u64) -> Result<PathBuf> {
     let request = RunRequest { cap: LogCap::of(bytes + (1 << 30)), ..place.stand_in_request(words) };
