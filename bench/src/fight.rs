@@ -81,7 +81,7 @@ fn inside(words: &[&str]) -> Result<ExitCode> {
     let count = |key: &str| Ok::<_, Box<dyn Error + Send + Sync>>(usize::try_from(settings.number(key)?)?);
     let sizes = Sizes { few: count("few")?, many: count("many")?, mib: settings.number("mib")? };
     let place = Place::make(Path::new(settings.get("dir")?), Path::new(settings.get("outlast")?))?;
-    place.check_space(sizes.mib << 21)?;
+    place.check_space(sizes.mib << 21, "set PEERS_MIB lower")?;
     let mut machine = Machine::look(place.dir())?;
     let peers = peers(&settings, &place);
     let mut ring = Ring::new(&place, &peers, sizes);

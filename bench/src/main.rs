@@ -84,7 +84,7 @@ fn measure_in(settings: &Settings, place: &Place) -> Result<Report> {
         running: settings.number("running")?,
         ended: settings.number("ended")?,
     };
-    place.check_space(sizes.bytes)?;
+    place.check_space(sizes.bytes, "set BENCH_GIB lower")?;
     let mut peers = Vec::new();
     for kind in Kind::OTHERS {
         let Some(program) = settings.find(kind.key()) else {

@@ -54,17 +54,14 @@ impl Place {
         self.dir.join("bin/outlast-bench")
     }
 
-    /// Refuses a run that would fill the disk: logs of both sides, and as much again to breathe.
-    pub fn check_space(&self, bytes: u64) -> Result<()> {
+    /// Refuses a run that would fill the disk: logs of both sides, and as much again to breathe. The remedy is told then.
+    pub fn check_space(&self, bytes: u64, remedy: &str) -> Result<()> {
         let free = rustix::fs::statvfs(&self.dir)?;
         let free = free.f_bavail.saturating_mul(free.f_frsize);
         if free < bytes * 3 {
-            return Err(format!(
-                "{} MiB are free and {} MiB are needed: set BENCH_GIB lower",
-                free >> 20,
-                (bytes * 3) >> 20
-            )
-            .into());
+            return Err(
+                format!("{} MiB are free and {} MiB are needed: {remedy}", free >> 20, (bytes * 3) >> 20).into()
+            );
         }
         Ok(())
     }

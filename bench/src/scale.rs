@@ -105,7 +105,7 @@ fn plots(settings: &Settings) -> Result<ExitCode> {
 }
 
 fn measure_in(group: &str, place: &Place, divisor: u64, data: &mut Data) -> Result<()> {
-    place.check_space(SPACE / divisor)?;
+    place.check_space(SPACE / divisor, "set SCALE_DIVISOR higher")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_keep_alive(KEEP_ALIVE).build()?;
     let sizes = |all: &[u64]| {
         let mut sizes: Vec<u64> = all.iter().map(|size| size.div_ceil(divisor)).collect();
