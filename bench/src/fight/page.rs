@@ -107,7 +107,14 @@ impl Page<'_> {
     }
 
     fn where_a_peer_is_better(&self, text: &mut String) {
-        text.push_str("\n## Where a peer is better\n\nEvery row in which something else did better than outlast.\n\n");
+        text.push_str("\n## Where a peer is better\n\n");
+        let near = format!(
+            "Every row in which something else did better than outlast: by anything where it was counted, by more than {:.0} % \
+             where it was measured.",
+            NEAR * 1e2
+        );
+        push(text, &near);
+        push(text, "");
         let mut lines = Vec::new();
         for row in &self.outcome.rows {
             let better: Vec<String> = row
@@ -161,7 +168,7 @@ impl Page<'_> {
         text.push_str("\n## How it is measured\n\n");
         let near = format!(
             "- A figure that was counted is best where no other is better. One that was measured (time, memory) is also best within \
-             {:.0} % of the best one: the same run once more could not tell them apart.",
+             {:.0} % of the best one. That share is chosen; it does not come from the data.",
             NEAR * 1e2
         );
         push(text, &near);

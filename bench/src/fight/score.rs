@@ -17,7 +17,7 @@ pub enum Better {
     Higher,
 }
 
-/// Measured figures this near to the best one are no worse: the same run again would not know.
+/// Measured figures this near to a better one are no worse. The share is chosen, it does not come from the data.
 pub const NEAR: f64 = 0.05;
 
 /// What one tool did.
@@ -95,8 +95,10 @@ impl Row {
         let mine = self.cells.get(&kind).and_then(|cell| cell.score);
         let beats = |score: f64| match (mine, self.better) {
             (None, _) => true,
-            (Some(mine), Better::More | Better::Higher) => score > mine,
-            (Some(mine), Better::Less | Better::Lower) => score < mine,
+            (Some(mine), Better::More) => score > mine,
+            (Some(mine), Better::Less) => score < mine,
+            (Some(mine), Better::Higher) => mine < score * (1.0 - NEAR),
+            (Some(mine), Better::Lower) => mine > score * (1.0 + NEAR),
         };
         let with_scores = self.cells.iter().filter_map(|(kind, cell)| Some((*kind, cell.score?)));
         with_scores.filter(|(_, score)| beats(*score)).map(|(kind, _)| kind).collect()
@@ -126,6 +128,9 @@ mod tests {
         assert!(counted.is_best(Kind::Nq) && counted.is_best(Kind::Outlast));
         let near = row(Better::Lower, Some(1.04), Some(1.0));
         assert!(near.is_best(Kind::Outlast) && near.better_than(Kind::Outlast).is_empty());
+        let mut three = row(Better::Lower, Some(1.12), Some(1.0));
+        three.cells.insert(Kind::Shell, Cell::new("", 1.09));
+        assert_eq!(three.better_than(Kind::Outlast), [Kind::Nq]);
         let exact = row(Better::Less, Some(1.04), Some(1.0));
         assert_eq!(exact.better_than(Kind::Outlast), [Kind::Nq]);
     }
