@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::fight::ring::{Asked, Guest, Ring};
 use crate::fight::score::{Better, Cell};
-use crate::fight::stop::names;
+use crate::fight::stop::{most_alive, names};
 use crate::peers::Told;
 use crate::processes::{Mark, ended_within};
 
@@ -92,7 +92,7 @@ fn limited(guest: &Guest<'_>, line: &str) -> Result<(Told, Cell)> {
     };
     guest.open.wait(&id, END_BOUND)?;
     ended_within(&mark.alive()?, GOING_BOUND)?;
-    let left = mark.alive()?;
+    let left = most_alive(&mark)?;
     mark.end()?;
     Ok((guest.open.told(&id)?, Cell::new(names(&left), left.len() as f64)))
 }
