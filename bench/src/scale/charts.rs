@@ -27,7 +27,8 @@ pub const GROUPS: [(&str, &str, &str); 6] = [
         "waiters",
         "Who waits",
         "So many wait for commands that have nothing to do. Then one command prints the monotonic clock as its last act, and \
-         each waiter takes the same clock when it was told.",
+         each waiter takes the same clock when it was told. For processes `outlast wait` it is their parent who takes it, after it has \
+         reaped all of them.",
     ),
     (
         "sessions",
@@ -140,7 +141,7 @@ const CHARTS: [Row; 25] = [
         "waiters",
         "waiter",
         "wake-ups",
-        "Of all who wait, the supervisors and the keeper together. Nothing polls, so it is 0.",
+        "Of all who wait, the supervisors and the keeper together.",
     ),
     (
         "sessions-memory",
