@@ -1,6 +1,7 @@
 //! Holds what must be true against a world in which a storm has been. Whatever is not true ends the round by a panic
 //! whose message is the fault.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -33,9 +34,9 @@ pub struct Judge<'a> {
     /// Who was killed.
     pub deaths: Deaths,
     /// Ids of commands that somebody asked to stop, or `all`.
-    pub stopped: std::collections::BTreeSet<String>,
+    pub stopped: BTreeSet<String>,
     /// Ids of commands that were sent a line.
-    pub sent: std::collections::BTreeSet<String>,
+    pub sent: BTreeSet<String>,
     /// Files that the storm has left itself.
     pub planted: Vec<std::path::PathBuf>,
     /// Whether the disk was full for a while.
@@ -59,8 +60,10 @@ impl Judge<'_> {
         let listed = self.world.list();
         tellings.judge(self.world, &listed, self.torn);
         self.nothing_unknown_lives();
-        self.session_goes_on();
-        self.end_session();
+        let next = self.session_goes_on();
+        tellings.judge_later(self.world, &BTreeSet::from([next]), Some(CONSUMERS[0]));
+        let untold = self.end_session();
+        tellings.judge_later(self.world, &untold, None);
         self.nothing_is_left();
     }
 
@@ -209,22 +212,25 @@ impl Judge<'_> {
         assert!(left.is_empty(), "processes of commands that nobody names: {left:#?}");
     }
 
-    /// A new command is served as if nothing had happened, under a number of its own.
-    fn session_goes_on(&mut self) {
+    /// A new command is served as if nothing had happened, under a number of its own. Its id; the model has waited for it.
+    fn session_goes_on(&mut self) -> String {
         let next = self.world.outlast(&["run", "-b", "--json", "--consumer", "other", "--", "true"]).ok().json();
-        let waited = self.world.wait(next.str("/id"));
-        waited.ends("exited", 0);
+        let words = ["wait", next.str("/id"), "--json", "--consumer", CONSUMERS[0]];
+        self.world.outlast(&words).ok().json().ends("exited", 0);
         let all = self.world.list();
         let aliases: Vec<&str> = all.iter().filter_map(|one| one.at("/alias").as_str()).collect();
-        let distinct: std::collections::BTreeSet<&&str> = aliases.iter().collect();
+        let distinct: BTreeSet<&&str> = aliases.iter().collect();
         assert_eq!(distinct.len(), aliases.len(), "an alias is used twice: {aliases:?}");
         let lines = fs::read_to_string(self.world.session_dir(&self.world.session()).join("aliases"));
         let lines = lines.expect("the last command has an alias");
-        let named: std::collections::BTreeSet<&str> = lines.lines().collect();
+        let named: BTreeSet<&str> = lines.lines().collect();
         assert_eq!(named.len(), lines.lines().count(), "a command has two aliases: {lines}");
+        next.str("/id").to_owned()
     }
 
-    fn end_session(&mut self) {
+    /// Ends the session. The ids of the completions that came with that and are to be told: whoever calls for the end is
+    /// told of them by its report, and where the anchor is gone nobody was.
+    fn end_session(&mut self) -> BTreeSet<String> {
         let session = self.world.session();
         let before = self.world.list();
         self.sample_memory();
@@ -232,18 +238,17 @@ impl Judge<'_> {
         if !faults::open_doors(&self.world.root()).is_empty() {
             self.tally.add("rounds with an open door before the end");
         }
-        let ended = self.plan.ending == Ending::Called && {
-            self.world.outlast(&["session", "end", &session]).ok();
-            true
-        };
-        self.tally.add(if ended { "sessions ended by call" } else { "sessions ended with their anchor" });
-        if !ended {
+        let called = self.plan.ending == Ending::Called;
+        let report = called.then(|| self.world.outlast(&["session", "end", &session]).ok().err());
+        self.tally.add(if called { "sessions ended by call" } else { "sessions ended with their anchor" });
+        if !called {
             self.world.kill_anchor(&session, Signal::KILL);
         }
         pace::until(PATIENCE, || self.world.processes().is_empty());
         let left = self.world.processes();
         let told: Vec<String> = left.iter().map(|one| format!("{one:?} {}", proc::command_line(one.pid))).collect();
         assert!(left.is_empty(), "processes outlived their session:\n{}", told.join("\n"));
+        let mut untold = BTreeSet::new();
         for old in before {
             let id = old.str("/id");
             let now = self.world.status(id);
@@ -259,7 +264,15 @@ impl Judge<'_> {
             assert_eq!(now.str("/phase"), "ended", "it is not over with its session: {now:?}");
             assert_eq!(facts.objection(act, now.at("/end")), None, "after the end of the session");
             self.tally.add(&format!("end: {}", now.str("/end/kind")));
+            match &report {
+                Some(report) => assert!(report.contains(id), "the end does not report {id}: {report}"),
+                None if now.bool("/demoted") || now.str("/end/kind") == "lost" => {
+                    untold.insert(id.to_owned());
+                }
+                None => {}
+            }
         }
+        untold
     }
 
     /// The largest memory of the watchers of this round.
