@@ -368,10 +368,19 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// From now on calls may fail, for this reason; so may those that are under way.
-    fn excuse_calls(&mut self, why: &'static str) {
+    /// The calls that are under way, by their place.
+    fn under_way(&mut self) -> Vec<usize> {
+        let calls = self.calls.iter_mut().enumerate();
+        calls.filter_map(|(place, call)| (!call.front.ended()).then_some(place)).collect()
+    }
+
+    /// From now on calls may fail, for this reason; so may those that were under way just before.
+    fn excuse_calls(&mut self, why: &'static str, under_way: &[usize]) {
         self.excuse = Some(why);
-        self.calls.iter_mut().for_each(|call| call.excuse = call.excuse.or(Some(why)));
+        for place in under_way {
+            let call = &mut self.calls[*place];
+            call.excuse = call.excuse.or(Some(why));
+        }
     }
 
     fn make_read_only(&mut self, time: u64) -> Result<String, String> {
@@ -379,8 +388,9 @@ impl<'a> Storm<'a> {
         if self.excuse.is_some() {
             return Err("it was read-only already".to_owned());
         }
+        let under_way = self.under_way();
         faults::make_read_only(&self.world.state())?;
-        self.excuse_calls("a state directory that is read-only");
+        self.excuse_calls("a state directory that is read-only", &under_way);
         self.later.push((self.now() + time, Later::Writable));
         Ok(format!("for {time} ms"))
     }
@@ -398,10 +408,11 @@ impl<'a> Storm<'a> {
         if self.excuse.is_some() {
             return Err("it was full already".to_owned());
         }
+        let under_way = self.under_way();
         self.watch.allow_missing_files();
         faults::fill(&self.world.state())?;
         self.was_full = true;
-        self.excuse_calls("a disk that is full");
+        self.excuse_calls("a disk that is full", &under_way);
         self.later.push((self.now() + time, Later::Space));
         Ok(format!("for {time} ms"))
     }
