@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use outlast_testkit::{Json, Signal, World, proc};
@@ -38,7 +39,7 @@ pub struct Judge<'a> {
     /// Ids of commands that were sent a line.
     pub sent: BTreeSet<String>,
     /// Files that the storm has left itself.
-    pub planted: Vec<std::path::PathBuf>,
+    pub planted: Vec<PathBuf>,
     /// Whether the disk was full for a while.
     pub was_full: bool,
     /// Whether lines of the trace were destroyed.
@@ -284,21 +285,27 @@ impl Judge<'_> {
     }
 
     /// Nobody is behind a door, and no half file lies around where nobody was killed over it.
-    fn nothing_is_left(&self) {
+    fn nothing_is_left(&mut self) {
         let open = faults::open_doors(&self.world.root());
         assert!(open.is_empty(), "somebody is behind a door of a session that is over: {open:#?}");
         let killed = !self.deaths.supervisors.is_empty() || !self.deaths.keepers.is_empty();
         let disturbed = killed || self.told.iter().any(|told| told.killed || told.excuse.is_some());
-        let is_half = |path: &std::path::PathBuf| {
+        // What the dead leave under names of their own may stay; only the space for an end goes with the end, whoever wrote it.
+        if !disturbed {
+            self.tally.add("rounds without half files");
+        }
+        let is_half = |path: &PathBuf| {
             let text = path.display().to_string();
-            text.ends_with(".tmp") || text.contains("/.new-") || text.ends_with("control.sock")
+            let dead = text.ends_with(".tmp") || text.contains("/.new-") || text.ends_with("control.sock");
+            let ended = disk::name(path) == "exit.tmp" && path.with_file_name("exit.json").exists();
+            ended || dead && !disturbed
         };
-        let half: Vec<_> = disk::files(&self.world.state())
+        let half: Vec<PathBuf> = disk::files(&self.world.state())
             .into_iter()
             .filter(is_half)
             .filter(|path| !self.planted.iter().any(|planted| path.starts_with(planted)))
             .collect();
-        assert!(disturbed || half.is_empty(), "half files are left: {half:#?}");
+        assert!(half.is_empty(), "half files are left: {half:#?}");
     }
 }
 
