@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         ["measure", words @ ..] => Settings::read(words, &rows::GROUPS).and_then(|settings| measure(&settings)),
         ["scale", words @ ..] => scale::act(words),
         ["fight", settings @ ..] => fight::run(settings),
+        ["own", state, outlast] => peers::own(Path::new(state), Path::new(outlast)).map(|()| ExitCode::SUCCESS),
         stand_in => stand_in::act(stand_in).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {

@@ -19,6 +19,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::Result;
 use crate::place::{Place, readable_within};
 pub use home::{Home, TOOL};
+pub use outlast::own;
 
 /// How long a call may take that only adds, asks or stops.
 const CALL_BOUND: Duration = Duration::from_secs(20);

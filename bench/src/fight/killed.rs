@@ -9,7 +9,7 @@ use crate::Result;
 use crate::fight::ring::{Asked, Guest, Ring};
 use crate::fight::score::{Better, Cell};
 use crate::peers::Told;
-use crate::processes::{Mark, Process, ended_within, kill_all};
+use crate::processes::{Mark, Process, ended_within, kill_all, with_executable};
 
 /// The code of the command where it comes to its own end.
 const CODE: i32 = 7;
@@ -24,7 +24,8 @@ const SCRIPT: &str = "echo begun > \"$1\"; read word < \"$2\"; exit 7";
 const CHECK: &str = "KILL by pidfd; the command is then watched for 3 s. If it lives it is let go and exits with 7, which must \
     be told; if not, it must be told that it was killed. A daemon that does not come back by itself is started again \
     before it is asked, within 5 s. Best to worst: it went on and its true end is told; it was ended and that is told; it is \
-    told that it is over and that nobody knows how; no end is told; a false end is told";
+    told that it is over and that nobody knows how; no end is told; a false end is told. The owner of outlast's session, which \
+    stands for an agent host, is a process of its own and is killed in the last row only";
 
 /// Who is killed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ enum Victim {
     Call,
     /// The process that started the command.
     Parent,
-    /// The other processes of the tool.
+    /// The other processes of the tool, without the owner of outlast's session.
     Others,
     /// All processes of the tool at once.
     All,
@@ -45,7 +46,7 @@ pub fn measure(ring: &mut Ring<'_>) -> Result<()> {
         ("the foreground call that runs it", Victim::Call),
         ("the process that started it (supervisor, daemon, runner, wrapper)", Victim::Parent),
         ("what stands behind that one (keeper, server)", Victim::Others),
-        ("all of these at once", Victim::All),
+        ("all of these and the session's owner at once", Victim::All),
     ];
     for (what, victim) in rows {
         let asked = Asked::new(format!("the end of a command after KILL to {what}"), CHECK, Better::More);
@@ -114,7 +115,10 @@ fn victims(guest: &Guest<'_>, victim: Victim, command: &[Process]) -> Result<Vec
     Ok(match victim {
         Victim::Call => Vec::new(),
         Victim::Parent => parents,
-        Victim::Others => others,
+        Victim::Others => {
+            let owners = with_executable(&guest.place.stand_in())?;
+            others.into_iter().filter(|process| !owners.contains(process)).collect()
+        }
         Victim::All => others.into_iter().chain(parents).collect(),
     })
 }

@@ -12,8 +12,7 @@ use crate::processes::Mark;
 /// How long it may take until all run that may.
 const RUN_BOUND: Duration = Duration::from_secs(60);
 
-const CHECK: &str =
-    "proportional set size of all processes of the tool, without the commands' own; number of these processes";
+const CHECK: &str = "proportional set size of all processes of the tool, with outlast the session's owner too, without the commands' own; number of these processes";
 
 /// Commands that all run; then more, of which a tool with a queue keeps most waiting.
 pub fn measure(ring: &mut Ring<'_>) -> Result<()> {

@@ -1,44 +1,41 @@
 //! outlast by its command line.
 
-use std::process::Command;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use outlast::{Config, Runtime, SessionOptions};
 use serde_json::Value;
-use tokio::sync::oneshot;
 
-use crate::Result;
 use crate::peers::{Home, Kind, Open, Told, done, printed, within};
 use crate::place;
+use crate::{Result, say};
 
 /// How it is used.
-pub const USAGE: &str = "`run -b` and `wait` by its command line, in a session that an owner (the benchmark, as an agent \
-    host does) made with the library and without a cap on running commands; a call is `run`; a consumer asks with \
+pub const USAGE: &str = "`run -b` and `wait` by its command line, in a session that an owner (a process of its own, as an \
+    agent host is) made with the library and without a cap on running commands; a call is `run`; a consumer asks with \
     `inbox --ack`; output is read by `logs --raw`";
 
-/// A session that this process owns, as an agent host does: with a thread that serves it all the time.
+/// A session with an owner of its own, as an agent host is: a process that serves it all the time.
 pub struct Outlast<'a> {
     home: Home<'a>,
     session: String,
-    end: oneshot::Sender<()>,
-    owner: JoinHandle<Result<()>>,
+    owner: Child,
 }
 
 impl Outlast<'_> {
-    /// Makes the session.
+    /// Starts the owner, which makes the session and tells its id.
     pub fn open(home: Home<'_>) -> Result<Outlast<'_>> {
-        let mut config = Config::new(home.at("state"));
-        config.executable = Some(home.place.outlast());
-        let (made, making) = mpsc::channel();
-        let (end, ending) = oneshot::channel();
-        let owner = std::thread::spawn(move || own(config, &made, ending));
-        let Ok(session) = making.recv() else {
-            owner.join().map_err(|_| "the owner of the session panicked")??;
-            return Err("the session has no owner".into());
-        };
-        Ok(Outlast { home, session, end, owner })
+        let mut owner = home.other(home.place.stand_in());
+        owner.arg("own").arg(home.at("state")).arg(home.place.outlast());
+        let mut owner = owner.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut session = String::new();
+        BufReader::new(owner.stdout.take().ok_or("the owner has no output")?).read_line(&mut session)?;
+        if session.is_empty() {
+            return Err(format!("the session has no owner: {}", owner.wait()?).into());
+        }
+        Ok(Outlast { home, session: session.trim().to_owned(), owner })
     }
 
     fn program(&self, verb: &str) -> Command {
@@ -83,7 +80,7 @@ impl Open for Outlast<'_> {
     }
 
     fn output(&self, id: &str) -> Result<Vec<u8>> {
-        let told = self.program("logs").args([id, "--raw"]).stdout(std::process::Stdio::piped()).output()?;
+        let told = self.program("logs").args([id, "--raw"]).stdout(Stdio::piped()).output()?;
         Ok(told.stdout)
     }
 
@@ -120,22 +117,24 @@ impl Open for Outlast<'_> {
         Ok(())
     }
 
-    fn close(self: Box<Self>) -> Result<()> {
-        // An owner that is gone already says why.
-        let _gone = self.end.send(());
-        self.owner.join().map_err(|_| "the owner of the session panicked")?
+    fn close(mut self: Box<Self>) -> Result<()> {
+        // The end of its input is the owner's word to end the session.
+        drop(self.owner.stdin.take());
+        let status = self.owner.wait()?;
+        if status.success() { Ok(()) } else { Err(format!("the owner of the session: {status}").into()) }
     }
 }
 
-/// Makes a session, tells its id, and owns it until it is to be ended.
-fn own(config: Config, made: &mpsc::Sender<String>, ending: oneshot::Receiver<()>) -> Result<()> {
+/// Makes a session, tells its id, and owns it until the input ends.
+pub fn own(state: &Path, executable: &Path) -> Result<()> {
+    let mut config = Config::new(state);
+    config.executable = Some(executable.to_owned());
     let options = SessionOptions { running_cap: 0, ..SessionOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let session = Runtime::open(config)?.create_session(options).await?;
-        made.send(session.id().to_string())?;
-        // Whoever opened it is gone if this is an error; the session ends then too.
-        let _told = ending.await;
+        say(&session.id().to_string());
+        tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await??;
         place::end(&session).await
     })
 }
