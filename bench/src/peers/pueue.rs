@@ -18,7 +18,8 @@ use crate::place::{self, readable_within};
 /// How it is used.
 pub const USAGE: &str = "`add --escape -- exec …`, so that no shell stands between, a daemon of its own on a Unix socket, `parallel` as the row says; its `wait` looks \
     every two seconds, so its callback tells the end through a FIFO; a consumer asks with `status --json` and clears with \
-    `remove`; it has no call in the foreground";
+    `remove`; a call is `add --immediate --follow`, which prints the output and ends with 0 whatever the code of the command: \
+    that must be asked for";
 
 /// How long the daemon may take to begin or to go.
 const DAEMON_BOUND: Duration = Duration::from_secs(10);
@@ -77,8 +78,10 @@ impl Open for Pueue<'_> {
         Ok(told.trim().to_owned())
     }
 
-    fn call(&self, _words: &[&str]) -> Option<Command> {
-        None
+    fn call(&self, words: &[&str]) -> Option<Command> {
+        let mut program = self.program();
+        program.args(["add", "--immediate", "--follow", "--escape", "--", "exec"]).args(words);
+        Some(program)
     }
 
     fn wait(&self, id: &str, bound: Duration) -> Result<bool> {
