@@ -1,5 +1,6 @@
 //! task-spooler, `tsp` on Debian.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -10,9 +11,13 @@ use crate::place;
 use crate::processes::stop_group;
 
 /// How it is used.
-pub const USAGE: &str = "a server of its own (`TS_SOCKET`), `-S` as the row says, `TS_MAXFINISHED` and `TS_MAXCONN` above every \
-    count of this page; `-w` waits; a call is `-nf`; it is stopped by TERM to the job's group (`-k`), after 2 s by KILL to the \
+pub const USAGE: &str = "a server of its own (`TS_SOCKET`), `TS_SLOTS` as the row says, `TS_MAXFINISHED` above every count of \
+    this page; the server holds about a thousand jobs at most, which `TS_MAXCONN` can only lower, and an add that finds it full \
+    blocks; `-w` waits; a call is `-nf`; it is stopped by TERM to the job's group (`-k`), after 2 s by KILL to the \
     same group; a consumer asks with `-l` and clears with `-r`";
+
+/// How long a server may take to say that it is full.
+const FULL_BOUND: Duration = Duration::from_secs(5);
 
 /// A queue with its server.
 pub struct TaskSpooler<'a> {
@@ -30,9 +35,15 @@ impl TaskSpooler<'_> {
 
     fn program(&self) -> Command {
         let mut program = self.home.program();
-        program.env("TS_SOCKET", self.home.at("socket")).env("TS_MAXFINISHED", "100000").env("TS_MAXCONN", "10000");
+        program.env("TS_SOCKET", self.home.at("socket")).env("TS_MAXFINISHED", "100000");
         program.env("TS_SLOTS", self.slots.to_string());
         program
+    }
+
+    /// Whether the server has no room for one more job: only then an add with `-B` ends with 2.
+    fn is_full(&self) -> bool {
+        let asked = within(self.program().args(["-B", "true"]), FULL_BOUND);
+        asked.is_ok_and(|status| status.is_some_and(|status| status.code() == Some(2)))
     }
 
     fn log(&self, id: &str) -> Result<PathBuf> {
@@ -46,7 +57,9 @@ impl Open for TaskSpooler<'_> {
     }
 
     fn add(&self, _lane: usize, words: &[&str]) -> Result<String> {
-        Ok(printed(self.program().args(words))?.trim().to_owned())
+        let told =
+            printed(self.program().args(words)).map_err(|error| if self.is_full() { full(&*error) } else { error })?;
+        Ok(told.trim().to_owned())
     }
 
     fn call(&self, words: &[&str]) -> Option<Command> {
@@ -124,4 +137,9 @@ impl Open for TaskSpooler<'_> {
     fn close(self: Box<Self>) -> Result<()> {
         done(self.program().arg("-K"))
     }
+}
+
+/// Why an add does not return, beside what was seen of it.
+fn full(error: &(dyn Error + Send + Sync)) -> Box<dyn Error + Send + Sync> {
+    format!("{error}: the server holds as many jobs as it can (about a thousand), and an add blocks then").into()
 }
