@@ -69,14 +69,15 @@ fn flood(ring: &mut Ring<'_>) {
         ),
         Asked::new(
             format!("MiB on disk after {mib} MiB of output, by default"),
-            "blocks of the log's file",
+            "blocks of the log's file; not scored, as less on disk is less of the output kept",
             Better::Less,
         ),
     ];
     ring.ask_rows(rows, 4, |guest| {
         let id = printed(guest, &["flood", &(mib << 20).to_string()])?;
         let (kept, stored) = (guest.open.output(&id)?.len() as u64, guest.open.stored(&id)?);
-        Ok([kept, stored].map(|bytes| Cell::new((bytes >> 20).to_string(), (bytes >> 20) as f64)).into())
+        let [kept, stored] = [kept, stored].map(|bytes| bytes >> 20);
+        Ok(vec![Cell::new(kept.to_string(), kept as f64), Cell::none(stored.to_string())])
     });
 }
 

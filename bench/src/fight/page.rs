@@ -95,12 +95,13 @@ impl Page<'_> {
 
     fn summary(&self, text: &mut String) {
         text.push_str(
-            "\n## In how many rows each is best\n\nRows in which a tool has nothing to show count as not best.\n\n",
+            "\n## In how many rows each is best\n\nRows in which a tool has nothing to show count as not best; rows that \
+             are only shown do not count.\n\n",
         );
         text.push_str("| | best | alone | of |\n| --- | ---: | ---: | ---: |\n");
-        let rows = &self.outcome.rows;
+        let rows: Vec<&Row> = self.outcome.rows.iter().filter(|row| row.is_scored()).collect();
         for peer in self.peers {
-            let best: Vec<&Row> = rows.iter().filter(|row| row.is_best(peer.kind)).collect();
+            let best: Vec<&&Row> = rows.iter().filter(|row| row.is_best(peer.kind)).collect();
             let alone = best.iter().filter(|row| Kind::ALL.into_iter().filter(|kind| row.is_best(*kind)).count() == 1);
             push(text, &format!("| {} | {} | {} | {} |", peer.kind.name(), best.len(), alone.count(), rows.len()));
         }

@@ -25,7 +25,7 @@ pub const NEAR: f64 = 0.05;
 pub struct Cell {
     /// In words.
     pub text: String,
-    /// What is compared; none where the tool has no such thing, or it failed.
+    /// What is compared; none where the tool has no such thing, it failed, or the row is only shown.
     pub score: Option<f64>,
 }
 
@@ -60,13 +60,18 @@ impl Cell {
         Cell::new(text, f64::from(u8::from(right)))
     }
 
-    /// The tool has no such thing.
+    /// Nothing to compare: the tool has no such thing, or the row is only shown.
     pub fn none(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), score: None }
     }
 }
 
 impl Row {
+    /// Whether there is anything to compare.
+    pub fn is_scored(&self) -> bool {
+        self.best().is_some()
+    }
+
     /// The best score; none where no tool has one.
     fn best(&self) -> Option<f64> {
         let scores = self.cells.values().filter_map(|cell| cell.score);

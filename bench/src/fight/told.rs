@@ -21,15 +21,15 @@ pub fn measure(ring: &mut Ring<'_>) -> Result<()> {
     let rows = vec![
         Asked::new("of 20 ends that nobody saw, told to a consumer who asks afterwards", CHECK, Better::More),
         Asked::new("of these, told again when it asks once more", "the same question again", Better::Less),
+        Asked::new("of these, told to a second consumer who asks after that", CHECK, Better::More),
         Asked::new(
-            "of these, told again after the caller cleared away what it was told",
+            "of these, told again to the first after the caller cleared away what it was told",
             "the same, after what the tool has for that: nothing is needed with outlast, `remove`, `-r`, or removed files",
             Better::Less,
         ),
-        Asked::new("of these, told to a second consumer who asks after that", CHECK, Better::More),
     ];
     ring.ask_rows(rows, 4, often);
-    let check = "all processes of the tool are killed after the last end, and what does not come back by itself is started again";
+    let check = "all processes of the tool, with outlast the owner of the session too, are killed after the last end, and what does not come back by itself is started again";
     let asked =
         Asked::new("of 20 ends, told to who asks after KILL to all of the tool's processes", check, Better::More);
     ring.ask(asked, 4, |guest| {
@@ -45,11 +45,12 @@ fn often(guest: &Guest<'_>) -> Result<Vec<Cell>> {
     let codes = ended(guest)?;
     let first = guest.open.ask("model")?;
     let again = guest.open.ask("model")?;
+    // Before anything is cleared away: what some tools clear is gone for everybody.
+    let second = guest.open.ask("hook")?;
     let ids: Vec<String> = first.iter().map(|(id, _)| id.clone()).collect();
     guest.open.clear(&ids)?;
     let cleared = guest.open.ask("model")?;
-    let second = guest.open.ask("hook")?;
-    Ok([&first, &again, &cleared, &second].map(|told| Cell::count(right(&codes, told))).into())
+    Ok([&first, &again, &second, &cleared].map(|told| Cell::count(right(&codes, told))).into())
 }
 
 /// Starts the commands and returns the code of each id once all have ended.
