@@ -75,6 +75,18 @@ pub enum Victim {
     Leader,
 }
 
+impl Victim {
+    /// What a tally calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Victim::Front => "front end",
+            Victim::Keeper => "keeper",
+            Victim::Supervisor => "supervisor",
+            Victim::Leader => "leader",
+        }
+    }
+}
+
 /// One thing that happens in a round.
 #[derive(Clone, Copy, Debug)]
 pub enum Deed {

@@ -278,7 +278,7 @@ impl<'a> Storm<'a> {
     }
 
     fn kill(&mut self, victim: Victim, nth: usize) {
-        let name = format!("{victim:?}").to_lowercase();
+        let name = victim.name();
         let Some(held) = self.find(victim, nth) else {
             return self.tally.skip(&format!("kill of a {name}"), "none was there at that moment");
         };
@@ -306,7 +306,7 @@ impl<'a> Storm<'a> {
     }
 
     fn pause(&mut self, victim: Victim, nth: usize, time: u64) {
-        let name = format!("{victim:?}").to_lowercase();
+        let name = victim.name();
         let until = self.now() + time;
         let paused = if victim == Victim::Front {
             let mut alive: Vec<&mut Call> = self.calls.iter_mut().filter(|call| !call.killed).collect();
