@@ -62,10 +62,11 @@ impl Judge<'_> {
         tellings.judge(self.world, &listed, self.torn);
         self.nothing_unknown_lives();
         let next = self.session_goes_on();
-        tellings.judge_later(self.world, &BTreeSet::from([next]), Some(CONSUMERS[0]));
+        tellings.judge_later(self.world, &BTreeSet::from([next.clone()]), Some(CONSUMERS[0]));
         let untold = self.end_session();
         tellings.judge_later(self.world, &untold, None);
         self.nothing_is_left();
+        self.count_ends(&next);
     }
 
     fn is_left(act: &Act) -> bool {
@@ -131,7 +132,6 @@ impl Judge<'_> {
         let end = shown.at("/end");
         assert_eq!(facts.objection(act, end), None);
         let kind = shown.str("/end/kind").to_owned();
-        self.tally.add(&format!("end: {kind}{}", end["by"].as_str().map_or(String::new(), |by| format!(" by {by}"))));
         let kept = disk::records(&self.world.state()).into_iter().find(|one| one.id == record.id);
         let kept = kept.as_ref().and_then(disk::Record::kind);
         assert_eq!(kept, Some(kind.as_str()), "recorded otherwise than it is shown: {shown:?}");
@@ -171,7 +171,6 @@ impl Judge<'_> {
                         "other output: {object:#}"
                     );
                 }
-                self.tally.add("ends told by run");
             } else {
                 assert!(record.is_some(), "an id was handed out and nothing is known of it: {told:?}");
             }
@@ -264,7 +263,6 @@ impl Judge<'_> {
             facts.session_ended = true;
             assert_eq!(now.str("/phase"), "ended", "it is not over with its session: {now:?}");
             assert_eq!(facts.objection(act, now.at("/end")), None, "after the end of the session");
-            self.tally.add(&format!("end: {}", now.str("/end/kind")));
             match &report {
                 Some(report) => assert!(report.contains(id), "the end does not report {id}: {report}"),
                 None if now.bool("/demoted") || now.str("/end/kind") == "lost" => {
@@ -282,6 +280,22 @@ impl Judge<'_> {
         for watcher in cast.keepers.iter().chain(&cast.supervisors) {
             self.tally.at_least("largest watcher, KiB", proc_memory(watcher.pid));
         }
+    }
+
+    /// Counts how each command ended, once: as it is recorded, or as its `run` told it where it has no records. `next` is no
+    /// command of the plan.
+    fn count_ends(&mut self, next: &str) {
+        let records = disk::records(&self.world.state());
+        for record in records.iter().filter(|one| one.id != next) {
+            let by = record.end.as_ref().and_then(|end| end["end"]["by"].as_str());
+            let by = by.map_or(String::new(), |by| format!(" by {by}"));
+            self.tally.add(&format!("end: {}{by}", record.kind().unwrap_or("without a record of its end")));
+        }
+        let runs = self.told.iter().filter(|told| matches!(told.what, What::Run(_)) && !told.hands_out());
+        let over = runs.filter_map(Told::object).filter(|object| object["phase"] == "ended");
+        let ids: BTreeSet<String> = over.filter_map(|object| Some(object["id"].as_str()?.to_owned())).collect();
+        let bare = ids.iter().filter(|id| !records.iter().any(|one| one.id == **id)).count();
+        self.tally.add_many("ends without records", bare as u64);
     }
 
     /// Nobody is behind a door, and no half file lies around where nobody was killed over it.

@@ -1,9 +1,11 @@
 //! The torture: a storm of kills, stops and faults over outlast, drawn from a seed, and a model that knows what must be
 //! true afterwards.
 //!
-//! `cargo run -p outlast-torture -- [--seed N] [--seconds S | --rounds N] [--only ROUND] [--move-clock] [--report FILE]`
+//! `cargo run -p outlast-torture -- [--seed N] [--seconds S | --rounds N] [--only ROUND] [--move-clock]
+//! [--report FILE] [--commit TEXT]`
 //!
-//! `--report FILE` writes a page, or adds to it what a run as another user has found.
+//! `--report FILE` writes a page, or the part of it that is for this kind of user, also where there is a fault; `--commit TEXT`
+//! says of which source, where git cannot be asked.
 //!
 //! Modules are listed in reading order; a module uses only those above it. The first fault ends the run with its seed,
 //! its round and what was done, and keeps its world for a look.
@@ -33,7 +35,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use faults::Means;
-use report::Report;
+use report::{Report, Source};
 use standing::Standing;
 use tally::Tally;
 
@@ -61,6 +63,7 @@ struct Settings {
     rounds: Option<u64>,
     only: Option<u64>,
     report: Option<String>,
+    commit: Option<String>,
     inside: bool,
     move_clock: bool,
 }
@@ -74,6 +77,7 @@ impl Settings {
             rounds: None,
             only: None,
             report: None,
+            commit: None,
             inside: false,
             move_clock: false,
         };
@@ -96,6 +100,7 @@ impl Settings {
             "--seconds" => self.seconds = Duration::from_secs(number()?),
             "--rounds" => self.rounds = Some(number()?),
             "--only" => self.only = Some(number()?),
+            "--commit" => self.commit = Some(value.clone()),
             "--report" => self.report = Some(value.clone()),
             _ => return Err(format!("no option {word}; see the first lines of torture/src/main.rs")),
         }
@@ -131,50 +136,71 @@ impl Settings {
             say(&format!("no file systems can be mounted, so no disk is full or read-only: {why}"));
         }
         round::keep_panics();
+        let source = Source::of(&binary, self.commit.as_deref());
         let (began, mut tally) = (Instant::now(), Tally::default());
         let mut standing = Standing::start(&binary);
-        let mut number = self.only.unwrap_or(0);
-        let mut open = Vec::new();
-        let goes_on = |number: u64| match (self.only, self.rounds) {
-            (Some(only), _) => number == only,
-            (None, Some(rounds)) => number < rounds,
-            (None, None) => began.elapsed() < self.seconds,
+        let fault = self.play_all(&binary, means, &mut tally, &mut standing).err();
+        let (took, span) = (began.elapsed(), standing.span());
+        let ended = round::caught(|| standing.end());
+        let fault = fault.or_else(|| ended.err().map(|fault| self.fault_of_standing("at its end", &fault)));
+        let asked = match (self.only, self.rounds) {
+            (Some(only), _) => format!("--only {only}"),
+            (None, Some(rounds)) => format!("--rounds {rounds}"),
+            (None, None) => format!("--seconds {}", self.seconds.as_secs()),
         };
-        while goes_on(number) {
-            if let Err(failure) = round::play(&binary, self.seed, number, means, &mut tally) {
-                let (seed, kept) = (self.seed, failure.kept.display());
-                say(&format!("{}\n\nwhat was done:\n{}\n", failure.fault, failure.story));
-                say(&format!("FAULT in round {number}: --seed {seed} --only {number}; its world is kept in {kept}"));
-                let _ended = round::caught(|| standing.end());
-                return ExitCode::FAILURE;
-            }
-            if let Err(fault) = round::caught(|| standing.serve()) {
-                say(&format!("FAULT in the session that stands, after round {number}, --seed {}: {fault}", self.seed));
-                return ExitCode::FAILURE;
-            }
-            open.push(round::open_files());
-            number += 1;
+        let (seed, move_clock, moved_clock) = (self.seed, self.move_clock, means.clock.is_ok());
+        let found = fault.is_some();
+        let report = Report { seed, asked, move_clock, moved_clock, took, tally: &tally, span, source: &source, fault };
+        if !found {
+            say(&report.summary());
         }
-        let span = standing.span();
-        if let Err(fault) = round::caught(|| standing.end()) {
-            say(&format!("FAULT in the session that stands, --seed {}: {fault}", self.seed));
-            return ExitCode::FAILURE;
-        }
-        let asked = match self.rounds {
-            Some(rounds) => format!("--rounds {rounds}"),
-            None => format!("--seconds {}", self.seconds.as_secs()),
-        };
-        let report =
-            Report { seed: self.seed, asked, moved_clock: self.move_clock, took: began.elapsed(), tally: &tally, span };
-        say(&report.summary());
         if let Some(path) = &self.report
             && let Err(error) = report.write(path)
         {
             say(&format!("cannot write {path}: {error}"));
             return ExitCode::FAILURE;
         }
-        ExitCode::SUCCESS
+        if found { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
+
+    /// Plays round after round until there have been enough, or to the first fault, which is said here; what a page says
+    /// of it.
+    fn play_all(&self, binary: &str, means: &Means, tally: &mut Tally, standing: &mut Standing) -> Result<(), String> {
+        let began = Instant::now();
+        let goes_on = |number: u64| match (self.only, self.rounds) {
+            (Some(only), _) => number == only,
+            (None, Some(rounds)) => number < rounds,
+            (None, None) => began.elapsed() < self.seconds,
+        };
+        let mut number = self.only.unwrap_or(0);
+        while goes_on(number) {
+            if let Err(failure) = round::play(binary, self.seed, number, means, tally) {
+                let (seed, kept) = (self.seed, failure.kept.display());
+                say(&format!("{}\n\nwhat was done:\n{}\n", failure.fault, failure.story));
+                say(&format!("FAULT in round {number}: --seed {seed} --only {number}; its world is kept in {kept}"));
+                let first = first_line(&failure.fault);
+                return Err(format!(
+                    "FAULT in round {number}: {first}; replay with --seed {seed} --only {number} --rounds 1"
+                ));
+            }
+            if let Err(fault) = round::caught(|| standing.serve()) {
+                return Err(self.fault_of_standing(&format!("after round {number}"), &fault));
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
+    /// Says what was wrong with the session that stands; the line of a page for it.
+    fn fault_of_standing(&self, when: &str, fault: &str) -> String {
+        say(&format!("FAULT in the session that stands, {when}, --seed {}: {fault}", self.seed));
+        format!("FAULT in the session that stands, {when}: {}; replay with --seed {}", first_line(fault), self.seed)
+    }
+}
+
+/// The first line of a fault, as far as a page has room for it.
+fn first_line(fault: &str) -> String {
+    fault.lines().next().unwrap_or_default().chars().take(300).collect()
 }
 
 /// The one place that prints.

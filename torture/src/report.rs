@@ -2,19 +2,22 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::faults;
 use crate::standing::Sample;
 use crate::tally::Tally;
 
-/// The figures of a run without a fault.
+/// The figures of a run.
 pub struct Report<'a> {
     /// What it was drawn from.
     pub seed: u64,
     /// How long it was to go on, as an option.
     pub asked: String,
-    /// Whether the clock was moved.
+    /// Whether it was asked to move the clock.
+    pub move_clock: bool,
+    /// Whether the clock could be moved.
     pub moved_clock: bool,
     /// How long it took.
     pub took: Duration,
@@ -22,6 +25,48 @@ pub struct Report<'a> {
     pub tally: &'a Tally,
     /// The watchers of the session that stood through all of it, once they were warm and at the end.
     pub span: Option<(Sample, Sample)>,
+    /// What was run.
+    pub source: &'a Source,
+    /// The fault that has ended it, with the words that play its round again.
+    pub fault: Option<String>,
+}
+
+/// What is run, asked for before a run.
+pub struct Source {
+    commit: String,
+    began: String,
+    binary: &'static str,
+}
+
+impl Source {
+    /// Of the binary at this path; `commit` is what the caller says of its source, else git is asked.
+    pub fn of(binary: &str, commit: Option<&str>) -> Source {
+        let began = said_by("date", &["-u", "+%Y-%m-%d %H:%M UTC"]).unwrap_or_else(|| "unknown".to_owned());
+        let here = env!("CARGO_MANIFEST_DIR");
+        let head = || {
+            let head = said_by("git", &["-C", here, "rev-parse", "--short", "HEAD"])?;
+            // The page itself changes with each of its parts.
+            let but_page = [":(top)", ":(top,exclude)docs/reliability.md"];
+            let status = ["-C", here, "status", "--porcelain", "--untracked-files=no", "--", but_page[0], but_page[1]];
+            let changes = said_by("git", &status)?;
+            Some(if changes.is_empty() { head } else { format!("{head}, with changes") })
+        };
+        let commit = commit.map(str::to_owned).or_else(head).unwrap_or_else(|| "not known".to_owned());
+        let binary = match said_by("grep", &["-l", "-a", "-F", CRASH_POINT, binary]) {
+            Some(_) => "debug build, with crash points that are not used",
+            None => "without crash points",
+        };
+        Source { commit, began, binary }
+    }
+}
+
+/// What stands in a binary that was built with crash points.
+const CRASH_POINT: &str = "OUTLAST_CRASH_AT";
+
+/// What a program prints that ends well.
+fn said_by(program: &str, words: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(words).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// What the page begins with.
@@ -30,12 +75,14 @@ const HEAD: &str = "
 
 Written by the commands below; do not edit.
 
-A storm of kills, stops and faults over the real binary (debug build), round after round, each in a sealed world of its own. At
+A storm of kills, stops and faults over the real binary, round after round, each in a sealed world of its own. At
 the end of each round a model that shares no code with outlast says what must be true: every command has its true end, or is
-lost and both of its watchers were killed; every end was told exactly once to each consumer; what the log has is what the
-command wrote, or the gap is named; every record was whole at every instant; and no process, no socket and no half file outlives
-its session. The first fault ends a run with its seed. The seed decides what is done and when; what it meets is up to the
-machine, so the counts of two runs differ a little. What needs privileges is drawn for all and done by those who may, and some
+lost and both of its watchers were killed; every end, those that come with the session's end included, was told exactly once to
+each consumer, or once more, as a repeat, where the call that was telling it was killed or failed; what the log has is what the
+command wrote, or the gap is named; every record was whole at every instant; no process and nobody behind a door outlives its
+session; and no half file does, in rounds in which no watcher and no call was killed and none was excused (each part says in how
+many that was looked at). The first fault ends a run with its seed. The seed decides what is done and when; what it meets is up to
+the machine, so the counts of two runs differ a little. What needs privileges is drawn for all and done by those who may, and some
 limits bind only those who have none: so there is a run of root and one of another user.
 ";
 
@@ -60,8 +107,9 @@ impl Report<'_> {
 
     /// The counts in one paragraph.
     pub fn summary(&self) -> String {
+        let found = if self.fault.is_none() { "no fault" } else { "a fault" };
         let mut parts = vec![format!(
-            "no fault in {} rounds, {} s, --seed {}: {} commands from {} front ends, {} stops",
+            "{found} in {} rounds, {} s, --seed {}: {} commands from {} front ends, {} stops",
             self.of("rounds"),
             self.took.as_secs(),
             self.seed,
@@ -88,8 +136,12 @@ impl Report<'_> {
         let others = old.split(PART).skip(1).filter(|part| part.lines().next() != Some(title.as_str()));
         let mut parts: Vec<String> = others.map(|part| format!("{PART}{}\n", part.trim_end())).collect();
         parts.push(format!("{PART}{title}\n{}", self.part()));
-        // Root first, who can do more.
-        parts.sort_by_key(|part| !part.starts_with(&format!("{PART}{ROOT}")));
+        // Root first, who can do more; else by title.
+        let place = |part: &String| {
+            let title = part[PART.len()..].lines().next().unwrap_or_default().to_owned();
+            (!title.starts_with(ROOT), title)
+        };
+        parts.sort_by_key(place);
         fs::write(path, format!("{}{}", HEAD.trim_start(), parts.concat()))
     }
 
@@ -100,8 +152,13 @@ impl Report<'_> {
 
     fn part(&self) -> String {
         let mut page = self.head();
+        if let Some(fault) = &self.fault {
+            let _infallible = write!(page, "\n### What was found\n\n```text\n{fault}\n```\n");
+        }
         page += "\n### What was done\n\n| | number |\n| --- | ---: |\n";
-        for name in ["rounds", "commands", "front ends", "stops", "stops of all"] {
+        row(&mut page, "rounds", self.of("rounds"));
+        row(&mut page, "commands planned", self.of("commands"));
+        for name in ["front ends", "stops", "stops of all"] {
             row(&mut page, name, self.of(name));
         }
         for (beginning, name) in [("killed: ", "killed with KILL"), ("paused: ", "paused with STOP, for a while")] {
@@ -111,20 +168,22 @@ impl Report<'_> {
                 .for_each(|(what, count)| row(&mut page, &format!("{what} {name}"), *count));
         }
         self.tally.group("fault: ").iter().for_each(|(what, count)| row(&mut page, what, *count));
-        page +=
-            "\n### What was found\n\nNo fault. So many commands ended this way:\n\n| end | number |\n| --- | ---: |\n";
-        self.tally.group("end: ").iter().for_each(|(what, count)| row(&mut page, what, *count));
-        row(&mut page, "told by the `run` that started it, in the foreground", self.of("ends told by run"));
+        page += match &self.fault {
+            Some(_) => "\n### What was found until then\n\n",
+            None => "\n### What was found\n\nNo fault. ",
+        };
+        page += &self.ends();
         let _infallible = write!(
             page,
             "\nOf the {} lost ones both watchers, keeper and supervisor, had been killed. All records were read {} times \
              while that went on. {} sessions were ended by a call, {} with their anchor; somebody was behind a door in {} of \
-             them before, in none after.\n",
+             them before, in none after. Half files were looked for after {} of them.\n",
             self.of("end: lost"),
             self.of("looks at all records"),
             self.of("sessions ended by call"),
             self.of("sessions ended with their anchor"),
             self.of("rounds with an open door before the end"),
+            self.of("rounds without half files"),
         );
         page += &self.memory();
         page += "\n### What was drawn and not done\n\n| | number | because |\n| --- | ---: | --- |\n";
@@ -134,19 +193,41 @@ impl Report<'_> {
         page
     }
 
+    /// How the commands have ended, each counted once.
+    fn ends(&self) -> String {
+        let ends = self.tally.group("end: ");
+        let recorded: u64 = ends.iter().map(|(_, count)| count).sum();
+        let bare = self.of("ends without records");
+        let mut page = format!(
+            "{} commands came about, each counted once below: {recorded} by the end on record, and {bare}, which left no \
+             records, by what their `run` told. They are not as many as were planned, because a start that fails makes none, \
+             one whose caller was killed in the foreground may leave no trace, and callers that join a command that is over \
+             start another.\n\n| end | number |\n| --- | ---: |\n",
+            recorded + bare,
+        );
+        ends.iter().for_each(|(what, count)| row(&mut page, what, *count));
+        row(&mut page, "in the foreground, without records", bare);
+        page
+    }
+
     fn head(&self) -> String {
         let cpu = field("/proc/cpuinfo", "model name");
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         format!(
-            "\n```sh\ncargo run -p outlast-torture -- --seed {} {}{} --report docs/reliability.md\n```\n\n\
-             ### What it ran on\n\n| | |\n| --- | --- |\n| seed | {} |\n| duration | {} s |\n| processor | {cpu} |\n\
+            "\n```sh\ncargo build --locked -p outlast-cli && cargo run --locked -p outlast-torture -- \\\n    \
+             --seed {} {}{} --report docs/reliability.md\n```\n\n\
+             ### What it ran on\n\n| | |\n| --- | --- |\n| seed | {} |\n| began | {} |\n| duration | {} s |\n\
+             | commit | {} |\n| binary | {} |\n| processor | {cpu} |\n\
              | cores | {cores} |\n| kernel | {} |\n| memory | {} |\n",
             self.seed,
             self.asked,
-            if self.moved_clock { " --move-clock" } else { "" },
+            if self.move_clock { " --move-clock" } else { "" },
             self.seed,
+            self.source.began,
             self.took.as_secs(),
+            self.source.commit,
+            self.source.binary,
             kernel.trim(),
             field("/proc/meminfo", "MemTotal"),
         )
