@@ -45,6 +45,9 @@ fn called(guest: &Guest<'_>) -> Result<Cell> {
     let mut child = call.stdout(Stdio::piped()).spawn()?;
     let printed = read_to_end(&mut child, began + BOUND)?;
     let took = began.elapsed();
+    if printed.is_none() {
+        guest.hurt();
+    }
     child.kill()?;
     child.wait()?;
     Ok(match printed {

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::fight::ring::{Asked, Guest, Ring};
 use crate::fight::score::{Better, Cell};
 use crate::peers::Told;
-use crate::processes::{Mark, Process, ended_within, kill_all, with_executable};
+use crate::processes::{Mark, Process, ended_within, with_executable};
 
 /// The code of the command where it comes to its own end.
 const CODE: i32 = 7;
@@ -74,6 +74,7 @@ fn after(guest: &Guest<'_>, victim: Victim) -> Result<Cell> {
     })?;
     let command = mark.alive()?;
     if let Some(call) = &mut called {
+        guest.hurt();
         call.kill()?;
         call.wait()?;
     } else if victim == Victim::Call {
@@ -83,7 +84,7 @@ fn after(guest: &Guest<'_>, victim: Victim) -> Result<Cell> {
         if victims.is_empty() {
             return Ok(Cell::none("has no such process"));
         }
-        kill_all(&victims)?;
+        guest.kill(&victims)?;
     }
     let ended = ended_within(&command, FATE_BOUND)?;
     if !ended {

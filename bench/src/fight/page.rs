@@ -58,7 +58,8 @@ impl Page<'_> {
 
     /// The page.
     pub fn markdown(&self) -> String {
-        let mut text = opening(HEAD, &self.facts(), self.busy());
+        let head = format!("{HEAD}\n{}\n", self.getting());
+        let mut text = opening(&head, &self.facts(), self.busy());
         self.summary(&mut text);
         self.where_a_peer_is_better(&mut text);
         for (name, title) in &self.outcome.groups {
@@ -88,9 +89,25 @@ impl Page<'_> {
             self.facts().into_iter().map(|(key, value)| (key, Value::String(value))).collect();
         let failures: Vec<Value> = self.failures().map(|(what, why)| json!({ "what": what, "why": why })).collect();
         let absent: Vec<&str> = self.absent().map(Kind::name).collect();
-        let whole =
-            json!({ "machine": facts, "rows": rows, "series": series, "not_run": absent, "failures": failures });
+        let left = self.outcome.left.iter();
+        let left: Vec<Value> = left
+            .map(|(kind, what, count)| json!({ "question": what, "tool": kind.name(), "processes": count }))
+            .collect();
+        let whole = json!({
+            "machine": facts, "rows": rows, "series": series, "not_run": absent, "failures": failures, "left": left,
+        });
         format!("{whole:#}\n")
+    }
+
+    /// How to get the other tools, in the versions that are known.
+    fn getting(&self) -> String {
+        let version = self.settings.find(&format!("{}-version", Kind::Pueue.key()));
+        let version =
+            version.and_then(|told| told.split(' ').next_back()).map_or(String::new(), |one| format!("@{one}"));
+        format!(
+            "The other tools come by `apt-get install task-spooler nq` and `cargo install --locked pueue{version}`; their versions \
+             stand in the table below. One that is not installed has *not run* in its column."
+        )
     }
 
     fn summary(&self, text: &mut String) {
@@ -179,9 +196,26 @@ impl Page<'_> {
   that one that left its group, its session and its parent is still found.
 - What survives is counted and then ended: each process through a pidfd, once its variable and its start time were seen
   again. At the end nothing of the run lives, or the run fails.
+- After every question the tool is closed as its manual says, and what then lives is counted before it is ended. If outlast has
+  left anything after a question that killed nothing of it, the run fails. Others do not say that they end all commands
+  when they are closed, so what they leave is only told below.
 - Tools are asked one after the other in each row, never at the same time.
 ",
         );
+        self.left(text);
+    }
+
+    /// What was left by tools that were closed and of which nothing was killed.
+    fn left(&self, text: &mut String) {
+        text.push_str("\n## What was left after a close\n\n");
+        if self.outcome.left.is_empty() {
+            push(text, "Nothing, by any tool.");
+            return;
+        }
+        text.push_str("| question | tool | processes |\n| --- | --- | ---: |\n");
+        for (kind, what, count) in &self.outcome.left {
+            push(text, &format!("| {what} | {} | {count} |", kind.name()));
+        }
     }
 
     fn facts(&self) -> Vec<(String, String)> {

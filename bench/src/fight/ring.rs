@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::fight::Sizes;
@@ -14,6 +15,9 @@ use crate::{Result, say};
 
 /// How long a command may take until it has begun.
 const BEGIN_BOUND: Duration = Duration::from_secs(20);
+
+/// How long what a tool has ended may take to be gone once it was closed.
+const GOING_BOUND: Duration = Duration::from_secs(3);
 
 /// Everything of one run.
 pub struct Ring<'a> {
@@ -39,6 +43,8 @@ pub struct Outcome {
     pub series: Vec<(String, Samples)>,
     /// What could not be measured, and why.
     pub failures: Vec<(String, String)>,
+    /// What tools left that were closed after a question which killed nothing: how many processes after which question.
+    pub left: Vec<(Kind, String, usize)>,
 }
 
 /// A row that is asked of everybody.
@@ -62,6 +68,8 @@ pub struct Guest<'a> {
     /// Where it all happens.
     pub place: &'a Place,
     home: PathBuf,
+    /// Whether the question killed something of the tool.
+    hurt: AtomicBool,
 }
 
 impl<'a> Ring<'a> {
@@ -101,8 +109,9 @@ impl<'a> Ring<'a> {
     /// Asks everybody the same question, whose answer is several rows.
     pub fn ask_rows(&mut self, asked: Vec<Asked>, slots: usize, question: impl Fn(&Guest<'_>) -> Result<Vec<Cell>>) {
         let mut rows: Vec<Row> = asked.into_iter().map(|asked| asked.row).collect();
+        let what = rows.first().map_or(String::new(), |row| row.what.clone());
         for peer in self.peers {
-            match self.with(peer, slots, &question) {
+            match self.with(peer, slots, &what, &question) {
                 Ok(cells) => {
                     for (row, cell) in rows.iter_mut().zip(cells) {
                         row.cells.insert(peer.kind, cell);
@@ -112,7 +121,6 @@ impl<'a> Ring<'a> {
                     for row in &mut rows {
                         row.cells.insert(peer.kind, Cell::none("failed"));
                     }
-                    let what = rows.first().map_or("", |row| row.what.as_str());
                     self.fail(&format!("{}: {what}", peer.kind.name()), &error.to_string());
                 }
             }
@@ -137,28 +145,71 @@ impl<'a> Ring<'a> {
         self.outcome.rows.push(Row { group: self.group, ..row });
     }
 
-    /// Opens a tool, asks it something, and ends whatever is left of it and of its commands.
-    pub fn with<T>(&mut self, peer: &Peer, slots: usize, question: impl FnOnce(&Guest<'_>) -> Result<T>) -> Result<T> {
+    /// Opens a tool, asks it something, and ends whatever is left of it and of its commands. What outlast leaves fails the
+    /// run where the question killed nothing of it: the end of a session is the end of all that ran in it.
+    pub fn with<T>(
+        &mut self,
+        peer: &Peer,
+        slots: usize,
+        what: &str,
+        question: impl FnOnce(&Guest<'_>) -> Result<T>,
+    ) -> Result<T> {
         self.homes += 1;
         let home = self.place.dir().join(format!("{}-{}", peer.kind.key(), self.homes));
         let dir = self.place.dir().join(format!("files-{}", self.homes));
         std::fs::create_dir_all(&dir)?;
+        let mut clean = false;
         let answer = peer.open(self.place, &home, slots).and_then(|open| {
-            let guest = Guest { open, dir: dir.clone(), place: self.place, home: home.clone() };
+            let hurt = AtomicBool::new(false);
+            let guest = Guest { open, dir: dir.clone(), place: self.place, home: home.clone(), hurt };
             let answer = question(&guest);
             // A storm goes on until this is there.
             std::fs::write(guest.halt(), "")?;
+            let hurt = guest.hurt.load(Ordering::Relaxed);
             let closed = guest.open.close();
+            clean = !hurt && closed.is_ok();
             // A tool whose manager was killed may not be able to end what it needed. That is not its answer.
-            if let Err(error) = closed {
-                say(&format!("  ({} did not close: {error})", peer.kind.name()));
+            match closed {
+                Err(error) if hurt => say(&format!("  ({} did not close: {error})", peer.kind.name())),
+                Err(error) => self.fail(&format!("{}: its close after: {what}", peer.kind.name()), &error.to_string()),
+                Ok(()) => {}
             }
             answer
         });
+        if clean {
+            self.count_left(peer.kind, &home, what)?;
+        }
         self.sweep(&home)?;
         std::fs::remove_dir_all(&dir)?;
         std::fs::remove_dir_all(&home)?;
         answer
+    }
+
+    /// What a tool has left that was closed as its manual says.
+    fn count_left(&mut self, kind: Kind, home: &Path, what: &str) -> Result<()> {
+        let look = || -> Result<Vec<Process>> {
+            let mut found = processes::with_entry(&processes::run_mark(self.place))?;
+            for process in
+                [processes::with_entry(&entry_of(home))?, processes::with_executable(&self.place.outlast())?].concat()
+            {
+                if !found.contains(&process) {
+                    found.push(process);
+                }
+            }
+            Ok(found)
+        };
+        processes::ended_within(&look()?, GOING_BOUND)?;
+        let left = look()?.len();
+        if left > 0 && kind == Kind::Outlast {
+            self.fail(
+                &format!("{}: {what}", kind.name()),
+                &format!("{left} processes are left after its session was ended"),
+            );
+        }
+        if left > 0 {
+            self.outcome.left.push((kind, what.to_owned(), left));
+        }
+        Ok(())
     }
 
     /// Ends commands, then managers, and then commands that one of them has started meanwhile.
@@ -211,6 +262,17 @@ impl Guest<'_> {
         }
         found.retain(|process| !processes::is_marked(process));
         Ok(found)
+    }
+
+    /// Kills processes of the tool.
+    pub fn kill(&self, processes: &[Process]) -> Result<()> {
+        self.hurt();
+        processes::kill_all(processes)
+    }
+
+    /// Says that something of the tool is killed, which may then leave what it would have ended.
+    pub fn hurt(&self) {
+        self.hurt.store(true, Ordering::Relaxed);
     }
 
     /// What the environment of a manager has.

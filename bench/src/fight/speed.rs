@@ -55,7 +55,7 @@ fn one(ring: &mut Ring<'_>, asked: Asked, name: &str, act: impl Fn(&Guest<'_>) -
         for peer in ring.peers {
             let rounds = if peer.kind == Kind::Pueue { PATIENT_ROUNDS } else { ROUNDS };
             let samples = taken.entry(peer.kind).or_default();
-            let block = ring.with(peer, 1, |guest| {
+            let block = ring.with(peer, 1, name, |guest| {
                 for round in 0..WARM + rounds {
                     let began = Instant::now();
                     if !act(guest)? {

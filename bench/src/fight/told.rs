@@ -7,7 +7,7 @@ use crate::Result;
 use crate::fight::ring::{Asked, Guest, Ring};
 use crate::fight::score::{Better, Cell};
 use crate::peers::Told;
-use crate::processes::{Mark, kill_all};
+use crate::processes::Mark;
 
 /// Commands that end.
 const COUNT: i32 = 20;
@@ -34,7 +34,7 @@ pub fn measure(ring: &mut Ring<'_>) -> Result<()> {
         Asked::new("of 20 ends, told to who asks after KILL to all of the tool's processes", check, Better::More);
     ring.ask(asked, 4, |guest| {
         let codes = ended(guest)?;
-        kill_all(&guest.managers()?)?;
+        guest.kill(&guest.managers()?)?;
         guest.open.revive()?;
         Ok(Cell::count(right(&codes, &guest.open.ask("model")?)))
     });
