@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::charts::GROUPS;
 use super::data::{Chart, Data, Line};
-use super::fit::{Growth, growth};
+use super::fit::{Figures, Growth, growth};
 use crate::machine::BUSY;
 use crate::samples;
 
@@ -17,8 +17,11 @@ made from that file alone: `bench/scale plots` makes them again without measurin
 Once more: `bench/scale`. Names of groups as arguments (`bench/scale running stream`) measure only these and write nothing.
 
 A figure that was taken more than once is a median; the thin upright line in a picture goes from its tenth to its ninetieth
-percentile. *Constant* is what differs by no more than half over all sizes. *Linear* is what a straight line through all
-figures meets: so much without any, and so much for each. *Faster than linear* is what costs more for each, the more there are.
+percentile. A law is told of three sizes and more. *Constant* is what differs by no more than half over all sizes. *Rises* and
+*falls* is said where the largest figure is at that end and the ranges of both ends do not overlap, *no clear direction* where
+it is neither. Of what rises, *linear* is what a straight line through all figures meets: so much without any, and so much for
+each. *Faster than linear* is what costs more for each, the more there are; *slower than linear* is what grows with a power
+below one from the first size to the last.
 ";
 
 /// The page.
@@ -137,7 +140,8 @@ fn number(figure: f64) -> String {
 /// What a line does, with its figures.
 fn sentence(chart: &Chart, line: &Line) -> String {
     let unit = &chart.unit;
-    match growth(&line.points) {
+    let figures = if unit.ends_with("/s") { Figures::Rates } else { Figures::Costs };
+    match growth(&line.points, figures) {
         Growth::Unknown => "measured at one size only.".to_owned(),
         Growth::Constant { most, .. } if most <= 0.0 => format!("constant: 0 {unit}."),
         Growth::Constant { least, most } => format!("constant, {} to {} {unit}.", number(least), number(most)),
@@ -147,6 +151,11 @@ fn sentence(chart: &Chart, line: &Line) -> String {
         Growth::FromNothing { until, most } => {
             format!("0 {unit} at {}, at most {} at another size.", count(until), number(most))
         }
+        Growth::FromTo { from, to } => format!("from {} to {} {unit}.", number(from), number(to)),
+        Growth::NoDirection { least, most } => {
+            format!("no clear direction, {} to {} {unit}.", number(least), number(most))
+        }
+        Growth::Rises { from, to } => format!("rises from {} to {} {unit}.", number(from), number(to)),
         Growth::Slower { power } => format!("grows slower than linear, with the power {power:.2} of the number."),
         Growth::Falls { from, to } => format!("falls from {} to {} {unit}.", number(from), number(to)),
         Growth::Faster { power } => {
