@@ -81,7 +81,8 @@ pub fn table(data: &Data, group: &str) -> String {
     text
 }
 
-/// The bounds of docs/benchmarks.md that lines here have, and how far each is held.
+/// The bounds of docs/benchmarks.md that lines here have, and how far each is held. A time that was taken once shows no more
+/// than itself.
 fn missed(text: &mut String, data: &Data) {
     text.push_str(
         "\n## Bounds of docs/benchmarks.md at these sizes\n\n| what | bound | measured | |\n| --- | --- | --- | --- |\n",
@@ -91,7 +92,9 @@ fn missed(text: &mut String, data: &Data) {
             let Some(bound) = line.bound else { continue };
             let Some(point) = line.points.iter().rfind(|point| point.x <= bound.at) else { continue };
             let unit = &chart.unit;
-            let held = if point.y <= bound.most {
+            let held = if unit == "ms" && point.taken == 1 {
+                "no verdict on one sample".to_owned()
+            } else if point.y <= bound.most {
                 "held".to_owned()
             } else {
                 format!(
@@ -100,9 +103,11 @@ fn missed(text: &mut String, data: &Data) {
                     (point.y / bound.most - 1.0) * 1e2
                 )
             };
-            let what = format!("{}: {}, {} {}", chart.title, line.name, count(point.x), chart.x);
+            let of = if (point.x - 1.0).abs() < f64::EPSILON { &chart.each } else { &chart.x };
+            let what = format!("{}: {}, {} {of}", chart.title, line.name, count(point.x));
+            let taken = if point.taken == 1 { "one look".to_owned() } else { format!("median of {}", point.taken) };
             let [most, measured] = [bound.most, point.y].map(number);
-            push(text, &format!("| {what} | at most {most} {unit} | {measured} {unit} | {held} |"));
+            push(text, &format!("| {what} | at most {most} {unit} | {measured} {unit}, {taken} | {held} |"));
         }
     }
 }

@@ -21,6 +21,8 @@ const IDLE: Duration = Duration::from_secs(5);
 const LOOKED_AT: usize = 20;
 /// Rounds for commands that end one after another.
 const ROUNDS: usize = 5;
+/// Wake-ups of the waiter that has a bound: it is held by their median.
+const WAKES: usize = 20;
 /// From the leader's exit to the waiter's return, in ms: see docs/benchmarks.md.
 const MOST_WAKE: f64 = 1.0;
 
@@ -81,8 +83,27 @@ async fn in_one_program(
     while let Some(told) = waiting.join_next().await {
         last = last.max(told??);
     }
-    data.time("waiters-told", LIBRARY, size, &since_end(&command, last).await?);
+    let mut told = since_end(&command, last).await?;
+    if size == 1 {
+        for _ in 1..WAKES {
+            told.0.extend(woken(place, session).await?.0);
+        }
+    }
+    data.time("waiters-told", LIBRARY, size, &told);
     Ok(())
+}
+
+/// The wake-up of one who waits for one command.
+async fn woken(place: &Place, session: &Session) -> Result<Samples> {
+    let command = start(place, session).await?;
+    let mut waiting = Waiting::new();
+    connect(tools::supervisor(&command).await?, 1, || {
+        wait(&mut waiting, session, &command);
+        Ok(())
+    })
+    .await?;
+    command.close_input().await?;
+    since_end(&command, waiting.join_next().await.ok_or("nobody waited")???).await
 }
 
 async fn as_processes(place: &Place, session: &Session, size: u64, data: &mut Data) -> Result<()> {
