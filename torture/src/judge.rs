@@ -298,21 +298,23 @@ impl Judge<'_> {
         self.tally.add_many("ends without records", bare as u64);
     }
 
-    /// Nobody is behind a door, and no half file lies around where nobody was killed over it.
+    /// Nobody is behind a door, and no half file lies around where nobody was killed or failed who can have left it.
     fn nothing_is_left(&mut self) {
         let open = faults::open_doors(&self.world.root());
         assert!(open.is_empty(), "somebody is behind a door of a session that is over: {open:#?}");
         let killed = !self.deaths.supervisors.is_empty() || !self.deaths.keepers.is_empty();
-        let disturbed = killed || self.told.iter().any(|told| told.killed || told.excuse.is_some());
-        // What the dead leave under names of their own may stay; only the space for an end goes with the end, whoever wrote it.
-        if !disturbed {
-            self.tally.add("rounds without half files");
+        // What the dead leave under names of their own may stay: watchers write in the directories of commands, calls beside
+        // them. Only the space for an end goes with the end, whoever wrote it.
+        let watched = !killed && self.told.iter().all(|told| told.excuse.is_none());
+        let undisturbed = watched && self.told.iter().all(|told| !told.killed);
+        for (holds, name) in [(watched, "looks for half records"), (undisturbed, "looks for half files")] {
+            self.tally.add_many(name, u64::from(holds));
         }
         let is_half = |path: &PathBuf| {
-            let text = path.display().to_string();
-            let dead = text.ends_with(".tmp") || text.contains("/.new-") || text.ends_with("control.sock");
-            let ended = disk::name(path) == "exit.tmp" && path.with_file_name("exit.json").exists();
-            ended || dead && !disturbed
+            let (text, name) = (path.display().to_string(), disk::name(path));
+            let record = text.contains("/.new-") || text.contains("/work/wrk_") && name.ends_with(".tmp");
+            let ended = name == "exit.tmp" && path.with_file_name("exit.json").exists();
+            ended || watched && (record || name == "control.sock") || undisturbed && name.ends_with(".tmp")
         };
         let half: Vec<PathBuf> = disk::files(&self.world.state())
             .into_iter()

@@ -200,7 +200,7 @@ impl Settings {
 
 /// The first line of a fault, as far as a page has room for it.
 fn first_line(fault: &str) -> String {
-    fault.lines().next().unwrap_or_default().chars().take(300).collect()
+    fault.lines().next().unwrap_or_default().chars().take(200).collect()
 }
 
 /// The one place that prints.

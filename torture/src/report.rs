@@ -80,8 +80,8 @@ the end of each round a model that shares no code with outlast says what must be
 lost and both of its watchers were killed; every end, those that come with the session's end included, was told exactly once to
 each consumer, or once more, as a repeat, where the call that was telling it was killed or failed; what the log has is what the
 command wrote, or the gap is named; every record was whole at every instant; no process and nobody behind a door outlives its
-session; and no half file does, in rounds in which no watcher and no call was killed and none was excused (each part says in how
-many that was looked at). The first fault ends a run with its seed. The seed decides what is done and when; what it meets is up to
+session; and no half record does where no watcher was killed and nothing failed, no half file at all where no call was killed
+either (each part says in how many rounds that was so). The first fault ends a run with its seed. The seed decides what is done and when; what it meets is up to
 the machine, so the counts of two runs differ a little. What needs privileges is drawn for all and done by those who may, and some
 limits bind only those who have none: so there is a run of root and one of another user.
 ";
@@ -177,13 +177,14 @@ impl Report<'_> {
             page,
             "\nOf the {} lost ones both watchers, keeper and supervisor, had been killed. All records were read {} times \
              while that went on. {} sessions were ended by a call, {} with their anchor; somebody was behind a door in {} of \
-             them before, in none after. Half files were looked for after {} of them.\n",
+             them before, in none after. Half records were looked for after {} of them, any half file after {}.\n",
             self.of("end: lost"),
             self.of("looks at all records"),
             self.of("sessions ended by call"),
             self.of("sessions ended with their anchor"),
             self.of("rounds with an open door before the end"),
-            self.of("rounds without half files"),
+            self.of("looks for half records"),
+            self.of("looks for half files"),
         );
         page += &self.memory();
         page += "\n### What was drawn and not done\n\n| | number | because |\n| --- | ---: | --- |\n";
@@ -200,8 +201,8 @@ impl Report<'_> {
         let bare = self.of("ends without records");
         let mut page = format!(
             "{} commands came about, each counted once below: {recorded} by the end on record, and {bare}, which left no \
-             records, by what their `run` told. They are not as many as were planned, because a start that fails makes none, \
-             one whose caller was killed in the foreground may leave no trace, and callers that join a command that is over \
+             records, by what their `run` told. They can be fewer or more than were planned: a start that fails makes none, \
+             one whose caller was killed with it in the foreground may leave no trace, and callers that join a command that is over \
              start another.\n\n| end | number |\n| --- | ---: |\n",
             recorded + bare,
         );
