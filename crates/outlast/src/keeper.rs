@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outlast_core::wire::{FromKeeper, KEEPER_NAME, ToKeeper};
 use outlast_host::dir::Dir;
-use outlast_host::effect;
+use outlast_host::{effect, lock};
 use outlast_host::store::name;
 use outlast_host::sys::pidfd;
 use tokio::time::Instant;
@@ -140,7 +140,7 @@ impl<'a> Keepers<'a> {
 
 /// Asks the living keeper one question; none where no keeper lives or it went away.
 pub(crate) async fn ask(dir: &Dir, question: &ToKeeper, bound: Duration) -> Result<Option<FromKeeper>> {
-    let Some(mut link) = Link::connect(dir, name::KEEPER_DOOR)? else { return Ok(None) };
+    let Some(mut link) = living(dir, bound).await? else { return Ok(None) };
     let pid = link.peer_pid();
     let answer = async {
         link.send(question).await?;
@@ -153,5 +153,35 @@ pub(crate) async fn ask(dir: &Dir, question: &ToKeeper, bound: Duration) -> Resu
             pid,
             bound_ms: u64::try_from(bound.as_millis()).unwrap_or(u64::MAX),
         }),
+    }
+}
+
+/// A connection to the living keeper; none where nobody holds its lock. One that comes or goes, or whose door was taken
+/// away, has none for a moment: it is waited for, since it may know what is asked.
+async fn living(dir: &Dir, bound: Duration) -> Result<Option<Link>> {
+    let found = async {
+        let mut watch = None;
+        loop {
+            if let Some(link) = Link::connect(dir, name::KEEPER_DOOR)? {
+                return Ok(Some(link));
+            }
+            if !lock::is_held(dir, name::KEEPER_LOCK)? {
+                return Ok(None);
+            }
+            match &mut watch {
+                None => watch = Some(Watch::on(dir)?),
+                Some(watch) => watch.changed().await?,
+            }
+        }
+    };
+    match tokio::time::timeout(bound, found).await {
+        Ok(found) => found,
+        // The kernel tells that a file is closed before it frees its lock.
+        Err(_) if !lock::is_held(dir, name::KEEPER_LOCK)? => Ok(None),
+        Err(_) => Err(Error::Unreachable(format!(
+            "a keeper holds {} and has no socket {} beside it; `outlast doctor` tells its state",
+            dir.path().join(name::KEEPER_LOCK).display(),
+            name::KEEPER_DOOR
+        ))),
     }
 }

@@ -224,6 +224,10 @@ fn write(session: &SessionDir, vacant: &Vacant, exit: &mut ExitRecord) -> Result
     let Some(_lease) = free_lease(&dir).map_err(tell)? else {
         return Err("its lease is held by another process".into());
     };
+    // Somebody who found no keeper may have called it lost before: a command has one end.
+    if dir.verdict().map_err(tell)?.is_some() {
+        return dir.remove_door().map_err(tell);
+    }
     let status = dir.status().map_err(tell)?.map(|status| status.record);
     exit.alias = exit.alias.or(dir.request().map_err(tell)?.map(|request| request.record.alias));
     let found = dir.exit().map_err(tell)?.map(|exit| exit.record);

@@ -130,6 +130,52 @@ fn supervisor_of_a_killed_keeper_without_a_door_is_in_the_charge_of_the_next() {
     case.world.status(&case.id).ends("abandoned", 143);
 }
 
+/// A keeper that nobody can reach for a moment is one that knows the end.
+///
+/// Covers: K9, L1
+#[test]
+fn a_keeper_whose_door_was_taken_away_is_waited_for_before_a_command_is_lost() {
+    let case = Case::of("setsid sleep 301 & exec sleep 300");
+    let session = case.world.session();
+    proc::signal(case.keeper, Signal::STOP);
+    fs::remove_file(case.world.session_dir(&session).join("keeper.sock")).expect("its door");
+    case.kill_supervisor();
+    let looked = case.world.status(&case.id);
+    assert_ne!(looked.str("/phase"), "ended");
+    assert!(looked.str("/note").contains("keeper.lock"), "{looked:?}");
+    assert!(!case.world.dir(&case.id).join("verdict.json").exists(), "its keeper lives");
+    let waiting = case.world.spawn(&["wait", &case.id, "--json"]);
+    proc::signal(case.keeper, Signal::CONT);
+    let told = waiting.wait().exits(137).json();
+    told.ends("stopped", 137);
+    assert_eq!((told.str("/end/by"), told.str("/end/signal")), ("supervisor_lost", "KILL"));
+    case.world.nothing_left_of(&case.id);
+    assert!(!case.world.dir(&case.id).join("verdict.json").exists(), "it has one end");
+}
+
+/// Covers: K9, L17
+#[test]
+fn a_keeper_writes_no_end_beside_a_verdict() {
+    let case = Case::of("exec sleep 300");
+    let verdict = {
+        let other = Case::of("exec sleep 300");
+        other.kill_keeper();
+        other.kill_supervisor();
+        other.world.outlast(&["wait", &other.id]).exits(69);
+        let text = fs::read_to_string(other.world.dir(&other.id).join("verdict.json")).expect("a verdict");
+        text.replace(&other.id, &case.id).replace(&other.world.session(), &case.world.session())
+    };
+    proc::signal(case.keeper, Signal::STOP);
+    case.kill_supervisor();
+    fs::write(case.world.dir(&case.id).join("verdict.json"), verdict).expect("a verdict of somebody");
+    proc::signal(case.keeper, Signal::CONT);
+    let door = case.world.dir(&case.id).join("control.sock");
+    case.world.wait_until("the keeper has cleared up", || !door.exists());
+    case.world.outlast(&["wait", &case.id, "--json"]).exits(69).json().ends("lost", None);
+    case.world.nothing_left_of(&case.id);
+    assert!(!case.world.dir(&case.id).join("exit.json").exists(), "it has one end");
+}
+
 /// Covers: K9, L1, L17
 #[test]
 fn keeper_and_supervisor_killed_is_lost_and_the_rest_is_ended() {
