@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use outlast_core::wire::{FromKeeper, KEEPER_NAME, ToKeeper};
 use outlast_host::dir::Dir;
-use outlast_host::{effect, lock};
 use outlast_host::store::name;
 use outlast_host::sys::pidfd;
+use outlast_host::{effect, lock};
 use tokio::time::Instant;
 
 use crate::config::Birth;
@@ -158,7 +158,7 @@ pub(crate) async fn ask(dir: &Dir, question: &ToKeeper, bound: Duration) -> Resu
 
 /// A connection to the living keeper; none where nobody holds its lock. One that comes or goes, or whose door was taken
 /// away, has none for a moment: it is waited for, since it may know what is asked.
-async fn living(dir: &Dir, bound: Duration) -> Result<Option<Link>> {
+pub(crate) async fn living(dir: &Dir, bound: Duration) -> Result<Option<Link>> {
     let found = async {
         let mut watch = None;
         loop {

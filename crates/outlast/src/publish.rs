@@ -6,10 +6,9 @@ use outlast_core::id::CommandId;
 use outlast_core::receipt::RECEIPT_BYTES;
 use outlast_core::request::OsText;
 use outlast_core::wire::{FromSupervisor, ToKeeper, ToSupervisor};
-use outlast_host::store::name;
 
 use crate::error::{Error, Result};
-use crate::keeper::ANSWER_BOUND;
+use crate::keeper::{self, ANSWER_BOUND};
 use crate::link::Link;
 use crate::probe;
 use crate::session::Session;
@@ -52,7 +51,7 @@ impl Session {
         if let Some(command) = dir.command(id)? {
             return probe::connect(&command);
         }
-        let Some(mut keeper) = Link::connect(dir.dir(), name::KEEPER_DOOR)? else { return Ok(None) };
+        let Some(mut keeper) = keeper::living(dir.dir(), ANSWER_BOUND).await? else { return Ok(None) };
         let (ours, theirs) = Link::pair()?;
         keeper.send_with(&ToKeeper::Reach { id }, vec![theirs]).await?;
         Ok(Some(ours))
