@@ -160,7 +160,13 @@ fn sentence(chart: &Chart, line: &Line) -> String {
         Growth::NoDirection { least, most } => {
             format!("no clear direction, {} to {} {unit}.", number(least), number(most))
         }
-        Growth::Rises { from, to } => format!("rises from {} to {} {unit}.", number(from), number(to)),
+        Growth::Rises { from, to, power } => {
+            format!(
+                "rises from {} to {} {unit}, with the power {power:.2} of the number in all.",
+                number(from),
+                number(to)
+            )
+        }
         Growth::Slower { power } => format!("grows slower than linear, with the power {power:.2} of the number."),
         Growth::Falls { from, to } => format!("falls from {} to {} {unit}.", number(from), number(to)),
         Growth::Faster { power } => {
