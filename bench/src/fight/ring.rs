@@ -207,6 +207,7 @@ impl<'a> Ring<'a> {
             );
         }
         if left > 0 {
+            say(&format!("  ({} left {left} processes when it was closed)", kind.name()));
             self.outcome.left.push((kind, what.to_owned(), left));
         }
         Ok(())
