@@ -1,8 +1,7 @@
 //! The benchmark: measures outlast against the bare system calls and other tools, and writes what it found.
 //!
 //! `bench/run` builds everything and calls this with `measure` and words `key=value`, `bench/scale` with `scale`, `bench/peers`
-//! with `fight`. The other
-//! verbs are stand-ins for commands, which the measurements start.
+//! with `fight`. The other verbs are stand-ins for commands and, with `own`, for an agent host, which the measurements start.
 //!
 //! Modules are listed in reading order; a module uses only those above it.
 #![forbid(unsafe_code)]
