@@ -163,3 +163,25 @@ fn copied(place: &Place, words: &[&str], file: &Path, bytes: u64) -> Result<()> 
     let status = child.wait()?;
     if status.success() && copied == bytes { Ok(()) } else { Err(format!("{status} after {copied} bytes").into()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_byte_that_differs_or_is_missing_is_seen() {
+        let path = std::env::temp_dir().join(format!("capture-{}", std::process::id()));
+        let log = [&b"heading\n\n"[..], &line_of(LINE).repeat(COMPARED + 3)].concat();
+        let bytes = (log.len() - 9) as u64;
+        let checked = |log: &[u8]| {
+            std::fs::write(&path, log).expect("the file is written");
+            let heading = heading(&path).expect("it has a heading");
+            check(&path, heading, LINE, bytes).is_ok()
+        };
+        let mut other = log.clone();
+        other[log.len() - LINE] = b'y';
+        let seen = [checked(&log), checked(&other), checked(&log[..log.len() - 1])];
+        std::fs::remove_file(&path).expect("the file is removed");
+        assert_eq!(seen, [true, false, false]);
+    }
+}
