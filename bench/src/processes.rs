@@ -16,6 +16,8 @@ use crate::place::{Place, readable_within};
 const MARK: &str = "OUTLAST_BENCH_MARK";
 /// The time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
+/// Looks that must find nothing before a group is taken to be empty.
+const LOOKS: usize = 20;
 /// How long it may take until what was killed is gone.
 const GONE_BOUND: Duration = Duration::from_secs(20);
 
@@ -132,10 +134,17 @@ pub fn ended_within(processes: &[Process], bound: Duration) -> Result<bool> {
 /// knows the group and nothing else.
 pub fn stop_group(group: u32) -> Result<()> {
     let id = i32::try_from(group).ok().and_then(Pid::from_raw).ok_or("a group has no number")?;
-    // While a marked process is in it the number is that group's.
+    // While a marked process is in it the number is that group's. One that is just becoming another program shows no
+    // environment, so it is looked for more than once.
     let members = || -> Result<Vec<Process>> {
-        let marked = with_entry(&format!("{MARK}="))?;
-        Ok(marked.into_iter().filter(|process| process.group == group).collect())
+        for _ in 0..LOOKS {
+            let marked = with_entry(&format!("{MARK}="))?;
+            let found: Vec<Process> = marked.into_iter().filter(|process| process.group == group).collect();
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        Ok(Vec::new())
     };
     for (at, word) in [Signal::TERM, Signal::KILL].into_iter().enumerate() {
         let left = members()?;
