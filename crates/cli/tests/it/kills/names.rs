@@ -1,4 +1,5 @@
-//! Every effect that the source has is come by in some life, and only a binary for tests can be killed there.
+//! Every verb, stored name and message that the source has is come by in some life, and only a binary for tests can be
+//! killed there. Which pairs of a verb and a name there are only the lives themselves tell.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +34,7 @@ const NOT_WALKED: &[(&str, &str)] = &[
     ),
     (
         "message FromSupervisor.not_demoted",
-        "records that cannot be made: the torture fills and breaks disks under all deaths",
+        "records that cannot be made; the torture fills and breaks disks, and kills there at moments that are drawn",
     ),
     ("message FromSupervisor.missing", "as above; it goes right before the output and the end, which are walked"),
 ];
