@@ -152,7 +152,11 @@ impl<'a> Storm<'a> {
             }
             Later::ContinueFront(pid) => {
                 let paused = self.calls.iter_mut().find(|call| call.front.pid() == pid);
-                if let Some(call) = paused.filter(|call| !call.killed) {
+                // One that had ended when it was to be paused may have been reaped since.
+                if let Some(call) = paused
+                    && !call.killed
+                    && !call.front.ended()
+                {
                     call.front.signal(Signal::CONT);
                 }
             }
