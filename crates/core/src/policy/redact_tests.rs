@@ -407,3 +407,27 @@ fn r5_the_work_grows_with_the_bytes_alone_and_little_is_held() {
     let password = "p".repeat(50_000);
     assert!(!masked(&format!("https://u:{password} x")).contains(&password[..9 * 1024]));
 }
+
+/// Of a line that was drawn anew the text has what follows the last carriage return, whatever stood there before.
+///
+/// Covers: R5
+#[test]
+fn r5_a_value_of_several_lines_is_masked_also_where_its_lines_were_drawn_anew() {
+    let redactor = Redactor::new([b"two\nlines of it\nand a third".to_vec()]);
+    let plain = "x\ntwo\n.. 50 %\r\r\rlines of it\n.. 70 %\rlines\rand a third\ny\n";
+    let masked = "x\n***\n*******\r\r\r***********\n*******\r*****\r***********\ny\n";
+    assert_eq!(redactor.text(plain), masked);
+    let (mut stream, mut shown) = (Stream::default(), Vec::new());
+    for byte in plain.as_bytes() {
+        shown.extend(stream.push(&redactor, &[*byte]).0);
+        assert_eq!(leaked(&String::from_utf8_lossy(&shown), masked), 0);
+    }
+    shown.extend(stream.finish(&redactor).0);
+    assert_eq!(String::from_utf8_lossy(&shown), masked);
+    // What is not drawn anew is none of it, and a line is not waited for without an end.
+    assert_eq!(redactor.text("two\n.. 50 %lines of it\nand a third"), "two\n.. 50 %lines of it\nand a third");
+    let long = format!("two\n{}", ".".repeat(100_000));
+    let mut stream = Stream::default();
+    let shown = stream.push(&redactor, long.as_bytes()).0;
+    assert_eq!((&shown[..8], stream.held()), (&b"***\n...."[..], 0));
+}

@@ -59,13 +59,92 @@ struct Machine {
     recent: [(u8, u64); RECENT],
     count: usize,
     anchor: At,
-    known: At,
-    /// Where the bytes stand that may begin a known value.
-    places: VecDeque<u64>,
+    values: Values,
     tracks: Vec<Track>,
     rest: Option<Beginning>,
     #[cfg(test)]
     work: u64,
+}
+
+/// How much of known values came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Values {
+    known: At,
+    /// Where the bytes stand that may begin one.
+    places: VecDeque<u64>,
+}
+
+impl Values {
+    fn step(&mut self, known: &Known, byte: u8, at: u64, marks: &mut Vec<Mark>) {
+        self.known = known.words.step(self.known, byte);
+        if self.known == 0 {
+            self.places.clear();
+            return;
+        }
+        self.places.push_back(at);
+        self.places.drain(..self.places.len() - known.words.depth(self.known));
+        if let Some(value) = known.words.ends(self.known).next() {
+            let from = self.places[self.places.len() - known.values[value].len()];
+            marks.push(Mark { name: KNOWN, from, to: at + 1, fresh: true });
+        }
+    }
+
+    fn open(&self) -> Option<u64> {
+        self.places.front().copied()
+    }
+}
+
+/// Looks for known values of several lines in a text of whose lines only that is left which follows the last carriage
+/// return.
+#[derive(Clone, Debug, Default)]
+struct Redrawn {
+    values: Values,
+    /// How much had come where the line began, and where that is.
+    before: (Values, u64),
+    /// A carriage return came, and nothing after it yet.
+    returned: bool,
+}
+
+impl Redrawn {
+    fn step(&mut self, known: &Known, byte: u8, at: u64, marks: &mut Vec<Mark>) {
+        if byte == b'\r' {
+            self.returned = true;
+        }
+        if is_ignored(byte) {
+            return;
+        }
+        if std::mem::take(&mut self.returned) && byte != b'\n' {
+            self.values.clone_from(&self.before.0);
+        }
+        self.values.step(known, byte, at, marks);
+        if byte == b'\n' {
+            self.before.0.clone_from(&self.values);
+            self.before.1 = at + 1;
+        }
+    }
+
+    /// Masks what came before a line that is too long by now: that it goes on behind a carriage return is not waited for.
+    fn give_up_line(&mut self, now: u64, marks: &mut Vec<Mark>) {
+        let (values, to) = &mut self.before;
+        if now - *to >= LONGEST_HIDDEN
+            && let Some(from) = values.open()
+        {
+            marks.push(Mark { name: KNOWN, from, to: *to, fresh: false });
+            *values = Values::default();
+        }
+    }
+
+    /// Masks everything that may be masked up to here.
+    fn give_up(&mut self, to: u64, marks: &mut Vec<Mark>) {
+        if let Some(from) = self.values.open().filter(|from| *from < to) {
+            marks.push(Mark { name: KNOWN, from, to, fresh: false });
+        }
+        self.values.places.iter_mut().for_each(|at| *at = (*at).max(to));
+    }
+
+    fn open(&self) -> Option<u64> {
+        self.before.0.open().into_iter().chain(self.values.open()).min()
+    }
 }
 
 /// The beginning of a text before which something is missing: it may be the rest of a secret.
@@ -86,8 +165,7 @@ impl Machine {
             recent: [(0, 0); RECENT],
             count: 0,
             anchor: 0,
-            known: 0,
-            places: VecDeque::new(),
+            values: Values::default(),
             tracks: Vec::new(),
             rest,
             #[cfg(test)]
@@ -112,7 +190,7 @@ impl Machine {
             }
         }
         if !known.values.is_empty() && !is_ignored(byte) {
-            self.look(known, byte, at, marks);
+            self.values.step(known, byte, at, marks);
         }
         if let Some(rest) = &mut self.rest
             && !rest.step(known, byte, at, marks)
@@ -135,20 +213,6 @@ impl Machine {
         };
         if !self.tracks.iter().any(|track| track.contains(shape)) {
             self.tracks.extend(Track::new(shape, self.back(anchor - skipped).1, at + 1));
-        }
-    }
-
-    fn look(&mut self, known: &Known, byte: u8, at: u64, marks: &mut Vec<Mark>) {
-        self.known = known.words.step(self.known, byte);
-        if self.known == 0 {
-            self.places.clear();
-            return;
-        }
-        self.places.push_back(at);
-        self.places.drain(..self.places.len() - known.words.depth(self.known));
-        if let Some(value) = known.words.ends(self.known).next() {
-            let from = self.places[self.places.len() - known.values[value].len()];
-            marks.push(Mark { name: KNOWN, from, to: at + 1, fresh: true });
         }
     }
 
@@ -187,7 +251,7 @@ impl Machine {
             Some(self.back(length - skipped).1)
         });
         let rest = self.rest.as_ref().and_then(Beginning::open);
-        [Some(now), tracks, anchor.min(), self.places.front().copied(), rest].into_iter().flatten().min().unwrap_or(now)
+        [Some(now), tracks, anchor.min(), self.values.open(), rest].into_iter().flatten().min().unwrap_or(now)
     }
 
     /// Masks everything that may be masked up to here.
@@ -197,7 +261,11 @@ impl Machine {
             marks.push(Mark { name: KNOWN, from, to, fresh: false });
         }
         self.tracks.iter_mut().for_each(|track| track.skip(to));
-        self.places.iter_mut().chain(self.recent.iter_mut().map(|(_, at)| at)).for_each(|at| *at = (*at).max(to));
+        self.values
+            .places
+            .iter_mut()
+            .chain(self.recent.iter_mut().map(|(_, at)| at))
+            .for_each(|at| *at = (*at).max(to));
         if let Some(rest) = &mut self.rest {
             rest.from = rest.from.max(to);
         }
@@ -212,9 +280,9 @@ impl Machine {
 
     /// Whether the same follows from both whatever comes, where the last byte was a line break.
     fn is_as(&self, other: &Machine) -> bool {
-        (self.anchor, self.known, &self.tracks, &self.rest) == (other.anchor, other.known, &other.tracks, &other.rest)
+        (self.anchor, &self.values, &self.tracks, &self.rest)
+            == (other.anchor, &other.values, &other.tracks, &other.rest)
             && self.tracks.is_empty()
-            && self.places == other.places
     }
 }
 
@@ -267,6 +335,8 @@ impl Beginning {
 pub(super) struct Known {
     values: Vec<Vec<u8>>,
     words: Words,
+    /// Whether one has several lines.
+    lines: bool,
 }
 
 impl Known {
@@ -279,7 +349,8 @@ impl Known {
         let mut values: Vec<_> = values.into_iter().map(compared).filter(|value| value.len() >= SHORTEST).collect();
         values.sort();
         values.dedup();
-        Known { words: Words::new(values.iter().map(Vec::as_slice)), values }
+        let lines = values.iter().any(|value| value.contains(&b'\n'));
+        Known { words: Words::new(values.iter().map(Vec::as_slice)), lines, values }
     }
 
     /// All ends of values that begin with this byte, with how much came of the value with it.
@@ -305,13 +376,21 @@ pub(super) struct Scan {
     /// For the cleaned text, and for what came as long as that is not the same.
     clean: Machine,
     raw: Option<Box<Machine>>,
+    redrawn: Redrawn,
     /// How many bytes came since the last one of the text.
     hidden: u64,
 }
 
 impl Scan {
     pub(super) fn new(cut_before: bool) -> Scan {
-        Scan { at: 0, plain: Plain::default(), clean: Machine::new(cut_before), raw: None, hidden: 0 }
+        Scan {
+            at: 0,
+            plain: Plain::default(),
+            clean: Machine::new(cut_before),
+            raw: None,
+            redrawn: Redrawn::default(),
+            hidden: 0,
+        }
     }
 
     /// Takes the next bytes; adds what is to be masked.
@@ -325,11 +404,14 @@ impl Scan {
         let waited = self.plain.waits();
         let part = self.plain.take(byte, at);
         if let Part::Both(lead) | Part::Before(lead) = part {
-            self.clean.step(known, 0xc2, lead, marks);
+            self.show(known, 0xc2, lead, marks);
         }
         if let Part::Shown | Part::Both(_) = part {
             self.hidden = 0;
-            self.clean.step(known, byte, at, marks);
+            self.show(known, byte, at, marks);
+        }
+        if known.lines {
+            self.redrawn.give_up_line(self.at, marks);
         }
         let is_hidden = match part {
             Part::Hidden => true,
@@ -347,6 +429,7 @@ impl Scan {
             }
             if self.hidden.is_multiple_of(LONGEST_HIDDEN) {
                 self.clean.give_up(at, marks);
+                self.redrawn.give_up(at, marks);
             }
         }
         if let Some(raw) = &mut self.raw {
@@ -357,11 +440,20 @@ impl Scan {
         }
     }
 
+    /// A byte of the cleaned text.
+    fn show(&mut self, known: &Known, byte: u8, at: u64, marks: &mut Vec<Mark>) {
+        self.clean.step(known, byte, at, marks);
+        if known.lines {
+            self.redrawn.step(known, byte, at, marks);
+        }
+    }
+
     /// From where on what came may still be masked.
     pub(super) fn open(&self) -> u64 {
         let machines = [Some(&self.clean), self.raw.as_deref()].into_iter().flatten();
         let waits = self.plain.waits().unwrap_or(self.at);
-        machines.map(|machine| machine.open(self.at)).min().unwrap_or(self.at).min(waits)
+        let redrawn = self.redrawn.open().unwrap_or(self.at);
+        machines.map(|machine| machine.open(self.at)).min().unwrap_or(self.at).min(waits).min(redrawn)
     }
 
     /// How much came.
@@ -372,7 +464,7 @@ impl Scan {
     /// The end of the output.
     pub(super) fn finish(&mut self, known: &Known, marks: &mut Vec<Mark>) {
         if let Some(lead) = self.plain.waits() {
-            self.clean.step(known, 0xc2, lead, marks);
+            self.show(known, 0xc2, lead, marks);
         }
         self.clean.finish(marks);
         if let Some(raw) = &mut self.raw {
