@@ -2,6 +2,7 @@
 
 pub mod credentials;
 pub mod decisive;
+mod known;
 mod plain;
 mod scan;
 mod shapes;

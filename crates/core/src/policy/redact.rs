@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::scan::{Known, Scan};
+use super::known::Known;
+use super::scan::Scan;
 
 /// Stands for each byte of a secret.
 const MASK: u8 = b'*';

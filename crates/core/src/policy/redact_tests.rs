@@ -111,6 +111,10 @@ fn r5_the_edges_of_a_cut_text() {
     let mut text = b"a line\nand more".to_vec();
     redactor.mask(&mut text, both);
     assert_eq!(text, b"a line\nand more");
+    // The first line drawn anew begins the text once more, the second one does not.
+    let mut text = b"50 %\rtery\r0000000000000 tail\n50 %\rtery".to_vec();
+    redactor.mask(&mut text, both);
+    assert_eq!(text, b"50 %\r****\r************* tail\n50 %\rtery");
 }
 
 /// Covers: R5

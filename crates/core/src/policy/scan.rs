@@ -1,27 +1,14 @@
 //! Looks for secrets in an output byte by byte, so that it makes no difference how it comes: each byte is looked at once,
 //! and what has to be kept is bounded.
 
-use std::collections::VecDeque;
 use std::sync::LazyLock;
 
 use super::credentials::SHORTEST;
+use super::known::{KNOWN, Known, LONGEST_HIDDEN, LONGEST_WORD, Redrawn, Values, is_ignored};
 use super::plain::{Part, Plain};
 use super::redact::Mark;
 use super::shapes::{GLUED, SHAPES, Track};
 use super::words::{At, Words};
-
-/// What a known value is called in counts.
-const KNOWN: &str = "environment";
-
-/// The fewest bytes of the end of a known value that are taken for it where the text before is missing.
-const FEWEST: usize = 4;
-
-/// The longest word, in bytes, that is taken for the rest of a secret where the text before is missing, and as much of a
-/// known value.
-const LONGEST_WORD: usize = 512;
-
-/// How much that a cleaned text does not show can stand inside a secret before what came of it is masked unseen, in bytes.
-const LONGEST_HIDDEN: u64 = 4096;
 
 /// How all formats begin.
 static ANCHORS: LazyLock<Anchors> = LazyLock::new(|| {
@@ -66,87 +53,6 @@ struct Machine {
     work: u64,
 }
 
-/// How much of known values came.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Values {
-    known: At,
-    /// Where the bytes stand that may begin one.
-    places: VecDeque<u64>,
-}
-
-impl Values {
-    fn step(&mut self, known: &Known, byte: u8, at: u64, marks: &mut Vec<Mark>) {
-        self.known = known.words.step(self.known, byte);
-        if self.known == 0 {
-            self.places.clear();
-            return;
-        }
-        self.places.push_back(at);
-        self.places.drain(..self.places.len() - known.words.depth(self.known));
-        if let Some(value) = known.words.ends(self.known).next() {
-            let from = self.places[self.places.len() - known.values[value].len()];
-            marks.push(Mark { name: KNOWN, from, to: at + 1, fresh: true });
-        }
-    }
-
-    fn open(&self) -> Option<u64> {
-        self.places.front().copied()
-    }
-}
-
-/// Looks for known values of several lines in a text of whose lines only that is left which follows the last carriage
-/// return.
-#[derive(Clone, Debug, Default)]
-struct Redrawn {
-    values: Values,
-    /// How much had come where the line began, and where that is.
-    before: (Values, u64),
-    /// A carriage return came, and nothing after it yet.
-    returned: bool,
-}
-
-impl Redrawn {
-    fn step(&mut self, known: &Known, byte: u8, at: u64, marks: &mut Vec<Mark>) {
-        if byte == b'\r' {
-            self.returned = true;
-        }
-        if is_ignored(byte) {
-            return;
-        }
-        if std::mem::take(&mut self.returned) && byte != b'\n' {
-            self.values.clone_from(&self.before.0);
-        }
-        self.values.step(known, byte, at, marks);
-        if byte == b'\n' {
-            self.before.0.clone_from(&self.values);
-            self.before.1 = at + 1;
-        }
-    }
-
-    /// Masks what came before a line that is too long by now: that it goes on behind a carriage return is not waited for.
-    fn give_up_line(&mut self, now: u64, marks: &mut Vec<Mark>) {
-        let (values, to) = &mut self.before;
-        if now - *to >= LONGEST_HIDDEN
-            && let Some(from) = values.open()
-        {
-            marks.push(Mark { name: KNOWN, from, to: *to, fresh: false });
-            *values = Values::default();
-        }
-    }
-
-    /// Masks everything that may be masked up to here.
-    fn give_up(&mut self, to: u64, marks: &mut Vec<Mark>) {
-        if let Some(from) = self.values.open().filter(|from| *from < to) {
-            marks.push(Mark { name: KNOWN, from, to, fresh: false });
-        }
-        self.values.places.iter_mut().for_each(|at| *at = (*at).max(to));
-    }
-
-    fn open(&self) -> Option<u64> {
-        self.before.0.open().into_iter().chain(self.values.open()).min()
-    }
-}
-
 /// The beginning of a text before which something is missing: it may be the rest of a secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Beginning {
@@ -156,6 +62,10 @@ struct Beginning {
     values: Vec<(usize, usize)>,
     begun: bool,
     from: u64,
+    /// Whether the first line has ended; until then a carriage return begins it anew.
+    is_past: bool,
+    /// A carriage return came, and nothing after it yet.
+    returned: bool,
 }
 
 impl Machine {
@@ -189,7 +99,7 @@ impl Machine {
                 self.begin(shape, at, marks);
             }
         }
-        if !known.values.is_empty() && !is_ignored(byte) {
+        if !is_ignored(byte) {
             self.values.step(known, byte, at, marks);
         }
         if let Some(rest) = &mut self.rest
@@ -261,11 +171,8 @@ impl Machine {
             marks.push(Mark { name: KNOWN, from, to, fresh: false });
         }
         self.tracks.iter_mut().for_each(|track| track.skip(to));
-        self.values
-            .places
-            .iter_mut()
-            .chain(self.recent.iter_mut().map(|(_, at)| at))
-            .for_each(|at| *at = (*at).max(to));
+        self.values.skip(to);
+        self.recent.iter_mut().for_each(|(_, at)| *at = (*at).max(to));
         if let Some(rest) = &mut self.rest {
             rest.from = rest.from.max(to);
         }
@@ -289,6 +196,15 @@ impl Machine {
 impl Beginning {
     /// Takes the next byte; whether it can still be the rest of anything.
     fn step(&mut self, known: &Known, byte: u8, at: u64, marks: &mut Vec<Mark>) -> bool {
+        self.is_past |= byte == b'\n';
+        self.returned |= byte == b'\r';
+        let anew = !self.is_past && !is_ignored(byte) && std::mem::take(&mut self.returned);
+        if anew && self.word.is_none() {
+            self.word = Some((0, at));
+            if self.values.is_empty() {
+                self.from = at;
+            }
+        }
         let is_word = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b'=');
         match &mut self.word {
             Some((length, end)) if is_word && *length < LONGEST_WORD => (*length, *end) = (*length + 1, at + 1),
@@ -301,18 +217,21 @@ impl Beginning {
                 self.values = known.rests(byte).collect();
             } else {
                 self.values.retain_mut(|(value, came)| {
-                    let goes_on = known.values[*value].get(*came) == Some(&byte);
+                    let goes_on = known.value(*value).get(*came) == Some(&byte);
                     *came += 1;
                     goes_on
                 });
+                if anew {
+                    self.values.extend(known.rests(byte));
+                }
             }
-            if self.values.iter().any(|(value, came)| known.values[*value].len() == *came) {
+            if self.values.iter().any(|(value, came)| known.value(*value).len() == *came) {
                 marks.push(Mark { name: "cut", from: self.from, to: at + 1, fresh: self.from == 0 });
                 self.from = at + 1;
             }
-            self.values.retain(|(value, came)| known.values[*value].len() > *came);
+            self.values.retain(|(value, came)| known.value(*value).len() > *came);
         }
-        self.word.is_some() || !self.values.is_empty()
+        self.word.is_some() || !self.values.is_empty() || !self.is_past
     }
 
     fn end_word(&mut self, marks: &mut Vec<Mark>) {
@@ -328,44 +247,6 @@ impl Beginning {
     fn open(&self) -> Option<u64> {
         (self.word.is_some_and(|(length, _)| length > 0) || !self.values.is_empty()).then_some(self.from)
     }
-}
-
-/// The values that are secrets whatever they look like, each as it is compared.
-#[derive(Clone, Debug)]
-pub(super) struct Known {
-    values: Vec<Vec<u8>>,
-    words: Words,
-    /// Whether one has several lines.
-    lines: bool,
-}
-
-impl Known {
-    /// Values that are too short are left out. White space around them, and the carriage returns of a terminal, make no
-    /// difference.
-    pub(super) fn new(values: impl IntoIterator<Item = Vec<u8>>) -> Known {
-        let compared = |value: Vec<u8>| -> Vec<u8> {
-            value.trim_ascii().iter().copied().filter(|byte| !is_ignored(*byte)).collect()
-        };
-        let mut values: Vec<_> = values.into_iter().map(compared).filter(|value| value.len() >= SHORTEST).collect();
-        values.sort();
-        values.dedup();
-        let lines = values.iter().any(|value| value.contains(&b'\n'));
-        Known { words: Words::new(values.iter().map(Vec::as_slice)), lines, values }
-    }
-
-    /// All ends of values that begin with this byte, with how much came of the value with it.
-    fn rests(&self, byte: u8) -> impl Iterator<Item = (usize, usize)> {
-        self.values.iter().enumerate().flat_map(move |(number, value)| {
-            let from = value.len().saturating_sub(LONGEST_WORD).max(1);
-            let rests = from..=value.len() - FEWEST;
-            rests.filter(move |at| value[*at] == byte).map(move |at| (number, at + 1))
-        })
-    }
-}
-
-/// Whether a byte makes no difference to a known value: control characters, but for what lays text out.
-fn is_ignored(byte: u8) -> bool {
-    (byte < 0x20 && !matches!(byte, b'\n' | b'\t')) || byte == 0x7f
 }
 
 /// Looks for secrets in an output, as it came and as its cleaned text has it.
@@ -410,9 +291,7 @@ impl Scan {
             self.hidden = 0;
             self.show(known, byte, at, marks);
         }
-        if known.lines {
-            self.redrawn.give_up_line(self.at, marks);
-        }
+        self.redrawn.give_up_line(self.at, marks);
         let is_hidden = match part {
             Part::Hidden => true,
             Part::Before(_) => self.plain.waits().is_none(),
@@ -443,9 +322,7 @@ impl Scan {
     /// A byte of the cleaned text.
     fn show(&mut self, known: &Known, byte: u8, at: u64, marks: &mut Vec<Mark>) {
         self.clean.step(known, byte, at, marks);
-        if known.lines {
-            self.redrawn.step(known, byte, at, marks);
-        }
+        self.redrawn.step(known, byte, at, marks);
     }
 
     /// From where on what came may still be masked.
