@@ -11,12 +11,15 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::dir::{Dir, FILE_MODE, FileError, fd_path};
+use crate::dir::{Dir, FILE_MODE, FileError, fd_path, if_there};
 use crate::effect;
 use crate::frame::{Channel, ChannelError};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 256;
+
+/// How often a door is made that somebody takes away in between.
+const BINDS: usize = 64;
 
 /// Why a door cannot be opened or passed.
 #[derive(Debug, thiserror::Error)]
@@ -53,8 +56,33 @@ impl Listener {
     /// Opens a door, in place of one that a dead process left behind.
     ///
     /// The caller holds the lock that says whose door it is; a living listener's door would be
-    /// taken over otherwise.
+    /// taken over otherwise. One that somebody takes away while it is made is made again.
     pub fn bind(dir: &Dir, name: &str) -> Result<Listener, DoorError> {
+        for _ in 1..BINDS {
+            match Listener::bind_once(dir, name) {
+                Err(DoorError::File(error)) if error.is_missing() => {}
+                bound => return bound,
+            }
+        }
+        Listener::bind_once(dir, name)
+    }
+
+    /// As [`Listener::bind`], with what becomes readable once somebody takes the door away or renames it; none where the
+    /// kernel gives no more watches.
+    pub fn bind_watched(dir: &Dir, name: &str) -> Result<(Listener, Option<OwnedFd>), DoorError> {
+        for _ in 1..BINDS {
+            let listener = Listener::bind(dir, name)?;
+            match if_there(watch(dir, name)) {
+                // One that was taken away while it was looked up for the watch is watched and tells nothing any more.
+                Ok(Some(taken)) if dir.exists(name)? => return Ok((listener, Some(taken))),
+                Ok(_) => {}
+                Err(_) => return Ok((listener, None)),
+            }
+        }
+        Listener::bind(dir, name).map(|listener| (listener, None))
+    }
+
+    fn bind_once(dir: &Dir, name: &str) -> Result<Listener, DoorError> {
         let failed = |e| FileError::os("open the door", dir.path_of(name), e);
         dir.remove_if_there(name)?;
         let fd = socket().map_err(failed)?;
@@ -106,7 +134,7 @@ impl AsFd for Listener {
 }
 
 /// What becomes readable once somebody takes a door away or renames it (inotify(7); the count of links is an attribute).
-pub fn watch(dir: &Dir, name: &str) -> Result<OwnedFd, FileError> {
+fn watch(dir: &Dir, name: &str) -> Result<OwnedFd, FileError> {
     let failed = |e| FileError::os("watch", dir.path_of(name), e);
     let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(failed)?;
     let changes = WatchFlags::ATTRIB | WatchFlags::MOVE_SELF | WatchFlags::DONT_FOLLOW;
@@ -208,6 +236,35 @@ mod tests {
         let watch = watch(&dir, "e").unwrap();
         std::fs::remove_file(dir.path_of("e")).unwrap();
         assert!(is_told(&watch));
+    }
+
+    #[test]
+    fn a_door_that_is_taken_away_while_it_is_opened_is_opened_again_or_told() {
+        use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+        let temp = TempDir::new();
+        let dir = temp.dir();
+        let (over, dice) = (AtomicBool::new(false), AtomicU32::new(0));
+        let told = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    if std::fs::remove_file(dir.path_of("d")).is_ok() {
+                        // Looks that take as long as a door needs, now and then.
+                        (0..dice.fetch_add(7, Ordering::Relaxed) % 64).for_each(|_| drop(dir.exists("d")));
+                    }
+                }
+            });
+            let is_told = || {
+                let (_listener, taken) = Listener::bind_watched(&dir, "d").map_err(|error| error.to_string())?;
+                let taken = taken.ok_or("no watch")?;
+                let mut polled = [PollFd::new(&taken, PollFlags::IN)];
+                let time = Timespec { tv_sec: 20, tv_nsec: 0 };
+                rustix::event::poll(&mut polled, Some(&time)).map_err(|error| error.to_string())
+            };
+            let told: Vec<_> = (0..200).map(|_| is_told()).filter(|told| *told != Ok(1)).collect();
+            over.store(true, Ordering::Relaxed);
+            told
+        });
+        assert_eq!(told, []);
     }
 
     /// Covers: M11

@@ -242,14 +242,9 @@ impl SessionDir {
         lock::is_held(&self.dir, name::OWNER_LOCK)
     }
 
-    /// Opens the keeper's door; the caller holds the keeper's lock.
-    pub fn bind_door(&self) -> std::result::Result<Listener, DoorError> {
-        Listener::bind(&self.dir, name::KEEPER_DOOR)
-    }
-
-    /// What becomes readable once somebody takes the keeper's door away.
-    pub fn watch_door(&self) -> Result<OwnedFd> {
-        door::watch(&self.dir, name::KEEPER_DOOR)
+    /// Opens the keeper's door, with what becomes readable once somebody takes it away; the caller holds the keeper's lock.
+    pub fn bind_door(&self) -> std::result::Result<(Listener, Option<OwnedFd>), DoorError> {
+        Listener::bind_watched(&self.dir, name::KEEPER_DOOR)
     }
 
     /// Takes the keeper's door away.

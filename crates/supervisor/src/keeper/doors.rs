@@ -29,7 +29,8 @@ impl Door {
     pub fn open(dir: &SessionDir, lock: Lock) -> Result<Door, DoorError> {
         // Until it leaves; where the disk has no room for a word the door alone says it.
         let _ = lock.write_content(b"kept\n");
-        Ok(Door { listener: dir.bind_door()?, taken: dir.watch_door().ok(), lock })
+        let (listener, taken) = dir.bind_door()?;
+        Ok(Door { listener, taken, lock })
     }
 
     /// The keeper leaves in order: nothing is left for the next one to look after.
@@ -78,9 +79,9 @@ impl Keeper {
             let _ = self.poll.remove(taken);
         }
         // Where there can be none now (the directory itself is gone), those who are in are served.
-        if let Ok(listener) = dir.bind_door() {
+        if let Ok(opened) = dir.bind_door() {
             let _ = self.poll.remove(&door.listener);
-            (door.listener, door.taken) = (listener, dir.watch_door().ok());
+            (door.listener, door.taken) = opened;
             // A door that cannot be watched serves those who are in already.
             let _ = self.attend_door();
         }
