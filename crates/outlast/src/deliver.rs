@@ -184,11 +184,11 @@ impl Session {
         loop {
             // Watched before looking, so that no end between the look and the wait is missed.
             let mut watch = Watch::on(dir.dir())?;
-            watch_ends(&watch, dir)?;
+            watch_ends(&mut watch, dir)?;
             // Of a child also that it goes: its owner's lock is closed then, or its end is written.
             for child in self.children().await? {
                 watch.add(child.dir()?.dir())?;
-                watch_ends(&watch, child.dir()?)?;
+                watch_ends(&mut watch, child.dir()?)?;
             }
             let reach = Reach { queue: true, wake: true };
             let guards = self.lease_where(consumer, |one| reach.push(one.delivery) == Push::Wakes).await?;
@@ -262,7 +262,7 @@ impl Session {
 }
 
 /// Watches for commands that appear in a session, and for the ends of those that run.
-fn watch_ends(watch: &Watch, dir: &SessionDir) -> Result<()> {
+fn watch_ends(watch: &mut Watch, dir: &SessionDir) -> Result<()> {
     watch.add(&dir.dir().sub(outlast_host::store::name::WORK)?)?;
     for id in dir.commands()? {
         if let Some(command) = dir.command(id)?

@@ -1,6 +1,7 @@
 //! Waits for the end of a command.
 
 use outlast_core::wire::{FromSupervisor, ToSupervisor};
+use tokio::time::Instant;
 
 use crate::command::Command;
 use crate::error::Result;
@@ -15,12 +16,15 @@ pub(crate) async fn ended(command: &Command) -> Result<()> {
     let dir = command.dir()?;
     let mut watch = None;
     let mut report = Report::default();
+    let mut given_until = None;
     loop {
-        let deferred = match settle::settle(&command.session, &dir, report).await?.0 {
+        match settle::settle(&command.session, &dir, report).await?.0 {
             Standing::Ended(_) | Standing::Lost(_) => return Ok(()),
-            Standing::Watched => false,
-            Standing::Deferred(_) => !report.past_owner,
-        };
+            Standing::Watched => given_until = None,
+            Standing::Deferred(_) => {
+                given_until.get_or_insert_with(|| Instant::now() + ANSWER_BOUND);
+            }
+        }
         if let Some(mut link) = probe::connect(&dir)? {
             link.send(&ToSupervisor::Subscribe { growth: false }).await?;
             while let Some(message) = link.message::<FromSupervisor>().await? {
@@ -33,11 +37,13 @@ pub(crate) async fn ended(command: &Command) -> Result<()> {
         // before the next look, so that this change is not missed.
         match &mut watch {
             None => watch = Some(Watch::on(dir.dir())?),
-            Some(watch) if deferred => match tokio::time::timeout(ANSWER_BOUND, watch.changed()).await {
-                Ok(changed) => changed?,
-                Err(_) => report.past_owner = true,
+            Some(watch) => match given_until.filter(|_| !report.past_owner) {
+                Some(until) => {
+                    tokio::time::timeout_at(until, watch.changed()).await.unwrap_or(Ok(()))?;
+                    report.past_owner = Instant::now() >= until;
+                }
+                None => watch.changed().await?,
             },
-            Some(watch) => watch.changed().await?,
         }
     }
 }

@@ -31,6 +31,8 @@ use crate::watch::Post;
 const NO_RECORDS: &str = "-";
 /// How long a keeper that is about to end is waited for.
 const HANDOVER: Duration = Duration::from_secs(2);
+/// How long it is waited for at a time where nothing tells that it ended.
+const UNWATCHED_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Becomes the keeper and never returns, if the program was started under its name.
 ///
@@ -187,21 +189,26 @@ fn take_lock(dir: &SessionDir) -> Result<Option<Lock>, String> {
         match &watch {
             // Watched first and looked at again: nothing can happen unseen in between. Only here, because
             // the kernel takes milliseconds to take a watch down (fsnotify waits for an SRCU grace period).
-            None => watch = Some(watch_names(dir).map_err(|error| error.to_string())?),
-            Some(watch) => wait_for_names(watch).map_err(|error| error.to_string())?,
+            None => watch = Some(watch_names(dir)),
+            Some(watch) => wait_for_names(watch.as_ref()).map_err(|error| error.to_string())?,
         }
     }
 }
 
-fn watch_names(dir: &SessionDir) -> Result<OwnedFd, rustix::io::Errno> {
-    let watch = inotify::init(inotify::CreateFlags::CLOEXEC)?;
+/// None where the kernel gives this user no more watches.
+fn watch_names(dir: &SessionDir) -> Option<OwnedFd> {
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).ok()?;
     let path = format!("/proc/self/fd/{}", dir.dir().as_fd().as_raw_fd());
     let events = inotify::WatchFlags::CREATE | inotify::WatchFlags::CLOSE_WRITE | inotify::WatchFlags::DELETE;
-    inotify::add_watch(&watch, path, events)?;
-    Ok(watch)
+    inotify::add_watch(&watch, path, events).ok()?;
+    Some(watch)
 }
 
-fn wait_for_names(watch: &OwnedFd) -> Result<(), rustix::io::Errno> {
+fn wait_for_names(watch: Option<&OwnedFd>) -> Result<(), rustix::io::Errno> {
+    let Some(watch) = watch else {
+        rustix::event::poll(&mut [], Some(&UNWATCHED_PAUSE))?;
+        return Ok(());
+    };
     let mut fds = [PollFd::new(watch, PollFlags::IN)];
     let time = Timespec { tv_sec: 0, tv_nsec: HANDOVER.subsec_nanos().max(100_000_000).into() };
     rustix::event::poll(&mut fds, Some(&time))?;

@@ -153,6 +153,29 @@ fn a_keeper_whose_door_was_taken_away_is_waited_for_before_a_command_is_lost() {
     assert!(!case.world.dir(&case.id).join("verdict.json").exists(), "it has one end");
 }
 
+/// Programs of one user share a small number of watches, and an editor may have taken them all.
+///
+/// Covers: L16
+#[test]
+fn l16_without_watches_of_the_kernel_a_wait_looks_again() {
+    let none = "unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_inotify_instances";
+    if world().shell(&format!("{none}'")).run().code != Some(0) {
+        println!("skipped: this user may not make a user namespace");
+        return;
+    }
+    let case = Case::of("exec sleep 300");
+    let unwatched = |words: &str| case.world.shell(&format!("{none}; exec outlast {words} {}'", case.id));
+    proc::signal(case.keeper, Signal::STOP);
+    fs::remove_file(case.world.session_dir(&case.world.session()).join("keeper.sock")).expect("its door");
+    case.kill_supervisor();
+    let looked = unwatched("status --json").run().ok().json();
+    assert!(looked.str("/note").contains("keeper.lock"), "{looked:?}");
+    let waiting = unwatched("wait --json").spawn();
+    proc::signal(case.keeper, Signal::CONT);
+    waiting.wait().exits(137).json().ends("stopped", 137);
+    case.world.nothing_left_of(&case.id);
+}
+
 /// Covers: K9, L17
 #[test]
 fn a_keeper_writes_no_end_beside_a_verdict() {
