@@ -61,6 +61,8 @@ pub(super) struct Redrawn {
     values: Values,
     /// How much had come where the line began, and where that is.
     before: (Values, u64),
+    /// Whether that is masked already, because the line is too long.
+    given_up: bool,
     /// A carriage return came, and nothing after it yet.
     returned: bool,
 }
@@ -74,22 +76,27 @@ impl Redrawn {
         }
         if std::mem::take(&mut self.returned) && byte != b'\n' {
             self.values.clone_from(&self.before.0);
+            if self.given_up {
+                self.values.skip(at);
+            }
         }
         self.values.step(known, byte, at, marks);
         if byte == b'\n' {
             self.before.0.clone_from(&self.values);
             self.before.1 = at + 1;
+            self.given_up = false;
         }
     }
 
-    /// Masks what came before a line that is too long by now: that it goes on behind a carriage return is not waited for.
+    /// Masks what came before a line that is too long by now. What goes on behind a carriage return is still found.
     pub(super) fn give_up_line(&mut self, now: u64, marks: &mut Vec<Mark>) {
-        let (values, to) = &mut self.before;
+        let (values, to) = &self.before;
         if now - *to >= LONGEST_HIDDEN
+            && !self.given_up
             && let Some(from) = values.open()
         {
             marks.push(Mark { name: KNOWN, from, to: *to, fresh: false });
-            *values = Values::default();
+            self.given_up = true;
         }
     }
 
@@ -102,7 +109,8 @@ impl Redrawn {
     }
 
     pub(super) fn open(&self) -> Option<u64> {
-        self.before.0.open().into_iter().chain(self.values.open()).min()
+        let before = self.before.0.open().filter(|_| !self.given_up);
+        before.into_iter().chain(self.values.open()).min()
     }
 }
 

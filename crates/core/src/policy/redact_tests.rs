@@ -434,4 +434,6 @@ fn r5_a_value_of_several_lines_is_masked_also_where_its_lines_were_drawn_anew() 
     let mut stream = Stream::default();
     let shown = stream.push(&redactor, long.as_bytes()).0;
     assert_eq!((&shown[..8], stream.held()), (&b"***\n...."[..], 0));
+    let text = redactor.text(&format!("{long}\rlines of it\nand a third\n"));
+    assert!(text.starts_with("***\n....") && text.ends_with(".\r***********\n***********\n"), "{}", &text[99_990..]);
 }
