@@ -159,7 +159,7 @@ impl Attention {
 
     async fn tell_lines(&self, dir: &CommandDir) -> Result<()> {
         let Some(watched) = matching::watched(dir)? else { return Ok(()) };
-        let Some(mut link) = probe::connect(dir)? else { return Ok(()) };
+        let Some(mut link) = probe::connect(dir).await? else { return Ok(()) };
         link.send(&ToSupervisor::Subscribe { growth: true }).await?;
         let mut from = 0;
         loop {
@@ -205,7 +205,7 @@ impl Attention {
     }
 
     async fn ended(&self, dir: &CommandDir) -> Result<()> {
-        if let Some(mut link) = probe::connect(dir)? {
+        if let Some(mut link) = probe::connect(dir).await? {
             link.send(&ToSupervisor::Subscribe { growth: false }).await?;
             while let Some(message) = link.message::<FromSupervisor>().await? {
                 if let FromSupervisor::Ended { exit, .. } = message {

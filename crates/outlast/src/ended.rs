@@ -25,7 +25,7 @@ pub(crate) async fn ended(command: &Command) -> Result<()> {
                 given_until.get_or_insert_with(|| Instant::now() + ANSWER_BOUND);
             }
         }
-        if let Some(mut link) = probe::connect(&dir)? {
+        if let Some(mut link) = probe::connect(&dir).await? {
             link.send(&ToSupervisor::Subscribe { growth: false }).await?;
             while let Some(message) = link.message::<FromSupervisor>().await? {
                 if let FromSupervisor::Ended { .. } = message {

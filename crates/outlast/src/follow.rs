@@ -52,7 +52,7 @@ impl Command {
     pub(crate) async fn follow_raw(&self, from: u64, stream: Option<Stream>) -> Result<Follower> {
         let (dir, link, mut reading) = loop {
             let dir = self.dir()?;
-            let mut link = probe::connect(&dir)?;
+            let mut link = probe::connect(&dir).await?;
             if let Some(link) = &mut link {
                 link.send(&ToSupervisor::Subscribe { growth: true }).await?;
             }

@@ -131,7 +131,8 @@ impl<'a> Keepers<'a> {
                         "the keeper of {dir}, process {pid}, does not answer; if it is stopped let it go on (kill -CONT \
                          {pid}), `outlast doctor` tells its state"
                     ),
-                    None => format!("no keeper answers for {dir}; `outlast doctor` tells which process holds its lock"),
+                    None if lock::is_held(self.dir, name::KEEPER_LOCK)? => doorless(self.dir),
+                    None => format!("no keeper answers for {dir}; `outlast doctor` tells what is wrong"),
                 }))
             }
         }
@@ -178,10 +179,18 @@ pub(crate) async fn living(dir: &Dir, bound: Duration) -> Result<Option<Link>> {
         Ok(found) => found,
         // The kernel tells that a file is closed before it frees its lock.
         Err(_) if !lock::is_held(dir, name::KEEPER_LOCK)? => Ok(None),
-        Err(_) => Err(Error::Unreachable(format!(
-            "a keeper holds {} and has no socket {} beside it; `outlast doctor` tells its state",
-            dir.path().join(name::KEEPER_LOCK).display(),
-            name::KEEPER_DOOR
-        ))),
+        Err(_) => Err(Error::Unreachable(doorless(dir))),
+    }
+}
+
+/// Says which keeper holds its lock and has no door.
+fn doorless(dir: &Dir) -> String {
+    let path = dir.path().join(name::KEEPER_LOCK);
+    let text = lock::read_content(dir, name::KEEPER_LOCK).ok().flatten().unwrap_or_default();
+    let pid = std::str::from_utf8(&text).ok().and_then(|text| text.trim().strip_prefix("kept "));
+    let what = format!("holds {} and has no socket {} beside it", path.display(), name::KEEPER_DOOR);
+    match pid {
+        Some(pid) => format!("the keeper, process {pid}, {what}; if it is stopped, `kill -CONT {pid}` lets it go on"),
+        None => format!("a keeper {what}; end whoever holds that file open (`fuser`)"),
     }
 }

@@ -49,7 +49,7 @@ impl Session {
     async fn reach(&self, id: CommandId) -> Result<Option<Link>> {
         let dir = self.dir()?;
         if let Some(command) = dir.command(id)? {
-            return probe::connect(&command);
+            return probe::connect(&command).await;
         }
         let Some(mut keeper) = keeper::living(dir.dir(), ANSWER_BOUND).await? else { return Ok(None) };
         let (ours, theirs) = Link::pair()?;

@@ -64,6 +64,9 @@ impl Command {
             let standing = settle::settle(&self.session, &dir, Report::default()).await?.0;
             let watched = matches!(standing, Standing::Watched)
                 || (matches!(standing, Standing::Ended(_)) && dir.lease_is_held()?);
+            if watched && asked && dir.lease_is_held()? {
+                return self.unanswered(&dir, probe::silent_note(&dir)).await;
+            }
             if !watched || asked {
                 return self.without_supervisor(&standing).await;
             }
@@ -81,8 +84,9 @@ impl Command {
         let question = options.message();
         let bound = Duration::from_millis(grace).saturating_add(STOP_SLACK);
         let answer = match tokio::time::timeout(bound, probe::ask(dir, &question)).await {
+            Ok(Err(Error::Unreachable(note))) => return self.unanswered(dir, note).await.map(Some),
             Ok(answer) => answer?,
-            Err(_) => return self.unanswered(dir).await.map(Some),
+            Err(_) => return self.unanswered(dir, probe::silent_note(dir)).await.map(Some),
         };
         let report = match answer {
             Some(FromSupervisor::Stopped(report)) => report,
@@ -103,7 +107,7 @@ impl Command {
     }
 
     /// The answer where a supervisor lives and does not answer.
-    async fn unanswered(&self, dir: &CommandDir) -> Result<StopOutcome> {
+    async fn unanswered(&self, dir: &CommandDir, note: String) -> Result<StopOutcome> {
         let snapshot = self.brief().await?;
         let mut alive = Vec::new();
         if let Some(leader) = understood(dir.status())?.and_then(|status| status.leader)
@@ -123,7 +127,7 @@ impl Command {
             verified: false,
             ended_survivors: Vec::new(),
             alive,
-            note: Some(probe::silent_note(dir)),
+            note: Some(note),
         })
     }
 
@@ -156,7 +160,7 @@ impl Command {
     pub async fn send(&self, bytes: &[u8], close: bool) -> Result<()> {
         let dir = self.dir()?;
         let answer = async {
-            let Some(mut link) = probe::connect(&dir)? else { return Ok(None) };
+            let Some(mut link) = probe::connect(&dir).await? else { return Ok(None) };
             if !bytes.is_empty() {
                 link.send_input(bytes).await?;
             }

@@ -82,6 +82,8 @@ pub struct Keeper {
     /// Commands whose supervisors died before they started anything.
     never_begun: BTreeSet<CommandId>,
     strays_left: bool,
+    /// Commands with a supervisor that lives and has no door.
+    unreached: BTreeSet<CommandId>,
     closing: Option<Closing>,
     closed: bool,
     fallen: BTreeMap<(u32, u64), Fact>,
@@ -123,6 +125,7 @@ impl Keeper {
             finished: BTreeMap::new(),
             never_begun: BTreeSet::new(),
             strays_left: orphans == Some(true),
+            unreached: BTreeSet::new(),
             closing: None,
             closed,
             fallen: BTreeMap::new(),
@@ -158,9 +161,9 @@ impl Keeper {
     /// that its memory stays shared; the descriptors are closed by number (`serve`).
     fn be_born(self, (link, first): (Channel, Option<Work>)) -> Newborn {
         let Keeper { context, poll, signals, door, visitors, charges, anchor, vacant, finished, closing, .. } = self;
-        let Keeper { open_files, not_joined, generations, .. } = self;
+        let Keeper { open_files, not_joined, generations, unreached, .. } = self;
         std::mem::forget((poll, signals, door, visitors, charges, anchor, vacant, finished, closing));
-        std::mem::forget((not_joined, generations));
+        std::mem::forget((not_joined, generations, unreached));
         Newborn { context, link, first, open_files }
     }
 
@@ -184,6 +187,7 @@ impl Keeper {
                 _ => {}
             }
         }
+        self.look_at_door();
         self.reap();
         self.fill_vacancies();
         self.end_strays();
@@ -194,9 +198,12 @@ impl Keeper {
     }
 
     fn deadline(&self) -> Option<Duration> {
-        let sweep = (self.strays_left || !self.vacant.is_empty()).then(|| clock::monotonic() + SWEEP_PAUSE);
+        let sweep =
+            (self.strays_left || !self.vacant.is_empty() || (self.closing.is_some() && !self.unreached.is_empty()))
+                .then(|| clock::monotonic() + SWEEP_PAUSE);
         let closing = self.closing.as_ref().map(Closing::until);
-        [sweep, closing, self.owner_gone_at, self.idle_until, self.anchor_again_at, self.spare_due_at]
+        let door = self.is_door_unwatched().then(|| clock::monotonic() + LOOK_AGAIN);
+        [sweep, closing, door, self.owner_gone_at, self.idle_until, self.anchor_again_at, self.spare_due_at]
             .into_iter()
             .flatten()
             .min()

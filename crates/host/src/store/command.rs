@@ -402,6 +402,11 @@ impl CommandDir {
         Ok(text.map(|text| text.record.mark))
     }
 
+    /// Whether the supervisor's door is there. What cannot be looked at now counts as there.
+    pub fn has_door(&self) -> bool {
+        self.dir.exists(name::CONTROL_DOOR).unwrap_or(true)
+    }
+
     /// Opens the supervisor's door.
     pub fn bind_door(&self) -> std::result::Result<Listener, DoorError> {
         Listener::bind(&self.dir, name::CONTROL_DOOR)
@@ -412,12 +417,9 @@ impl CommandDir {
         self.dir.remove_if_there(name::CONTROL_DOOR).map(|_| ())
     }
 
-    /// Knocks at the door of the session's keeper, as far as the session is known here.
-    pub fn connect_keeper(&self) -> std::result::Result<Channel, DoorError> {
-        match &self.home {
-            Some(home) => door::connect(&home.session, name::KEEPER_DOOR),
-            None => Err(DoorError::Nobody(self.dir.path().to_owned())),
-        }
+    /// The directory of the session, as far as that is known here.
+    pub fn session_dir(&self) -> Option<&Dir> {
+        self.home.as_ref().map(|home| &home.session)
     }
 
     /// Knocks at the supervisor's door.

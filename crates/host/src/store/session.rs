@@ -247,6 +247,11 @@ impl SessionDir {
         Listener::bind_watched(&self.dir, name::KEEPER_DOOR)
     }
 
+    /// Whether the keeper's door is there. What cannot be looked at now counts as there.
+    pub fn has_door(&self) -> bool {
+        self.dir.exists(name::KEEPER_DOOR).unwrap_or(true)
+    }
+
     /// Takes the keeper's door away.
     pub fn remove_door(&self) -> Result<()> {
         self.dir.remove_if_there(name::KEEPER_DOOR).map(|_| ())

@@ -205,6 +205,9 @@ impl Keeper {
 
     /// Passes a channel on to the supervisor of a command; where there is none it is closed, which says so.
     pub(super) fn reach(&mut self, id: CommandId, channel: Option<OwnedFd>) {
+        if self.unreached.contains(&id) {
+            self.adopt_unreached();
+        }
         let watching = self.charges.values_mut().find(|charge| charge.watches(id) && !charge.task);
         if let (Some(channel), Some(charge)) = (channel, watching) {
             // A supervisor that is dead closes the channel with its socket.
@@ -417,6 +420,14 @@ impl Keeper {
         }
     }
 
+    /// Tries again with those whose supervisors had no door, which make one as soon as they have no keeper.
+    pub(super) fn adopt_unreached(&mut self) {
+        let Some(session) = self.context.dir().cloned() else { return };
+        for id in std::mem::take(&mut self.unreached) {
+            self.adopt(&session, id);
+        }
+    }
+
     /// Takes a task of the owner into charge; one of a session that is ending is stopped at once.
     pub(super) fn adopt_task(&mut self, id: CommandId) {
         let Some(session) = self.context.dir().cloned() else { return };
@@ -435,7 +446,11 @@ impl Keeper {
         if !matches!(command.lease_is_held(), Ok(true)) {
             return;
         }
-        let Ok(mut link) = command.connect() else { return };
+        let Ok(mut link) = command.connect() else {
+            self.unreached.insert(id);
+            return;
+        };
+        self.unreached.remove(&id);
         if link.send_json(&ToSupervisor::Keep).is_err() {
             return;
         }

@@ -5,9 +5,11 @@ use std::time::Duration;
 use outlast_core::delivery::Subject;
 use outlast_core::record::{ClosedRecord, Discarded, ExitRecord, TraceLine, schema};
 use outlast_core::wire::FromKeeper;
-use outlast_host::clock;
 use outlast_host::store::session::SessionDir;
 use outlast_host::store::{aliases, ledger, trace};
+use outlast_host::sys::pidfd;
+use outlast_host::{clock, mark};
+use rustix::process::Signal;
 
 use super::Keeper;
 use crate::context::fresh_event;
@@ -44,11 +46,15 @@ impl Keeper {
         } else if self.closed && visitor.is_none() {
             return;
         } else {
+            self.adopt_unreached();
+            let unreached = self.end_unreached(detached);
             let busy = |meant: bool| {
                 let charges = self.charges.values().filter(|charge| charge.is_running());
                 let wanted = charges.filter(|charge| (detached || !charge.is_detached()) == meant);
                 wanted.filter_map(|charge| charge.command().cloned()).collect()
             };
+            let mut running: Vec<ExitRecord> = busy(true);
+            running.extend(unreached);
             // What an earlier keeper's death left behind ends now, whoever was to write about it.
             self.strays_left = true;
             self.closing = Some(Closing {
@@ -56,7 +62,7 @@ impl Keeper {
                 until,
                 detached,
                 visitors: visitor.map(|(number, _)| number).into_iter().collect(),
-                running: busy(true),
+                running,
                 left: busy(false),
             });
         }
@@ -64,12 +70,49 @@ impl Keeper {
         self.close_if_due();
     }
 
+    /// Ends commands whose supervisors have no door, by the signal that says it without one. A supervisor is known by the
+    /// mark in its lease, which it holds.
+    fn end_unreached(&mut self, detached: bool) -> Vec<ExitRecord> {
+        let Some(session) = self.context.dir().cloned() else { return Vec::new() };
+        let mut ended = Vec::new();
+        self.unreached.retain(|id| {
+            let Ok(Some(command)) = session.command(*id) else { return false };
+            let request = command.request().ok().flatten().map(|request| request.record);
+            let Some(request) = request.filter(|asked| detached || asked.request.ttl_ms().is_none()) else {
+                return false;
+            };
+            let supervisor = command.lease_mark().ok().flatten().and_then(|mark| mark::open(&mark).ok().flatten());
+            if let (Some(supervisor), Ok(true)) = (supervisor, command.lease_is_held()) {
+                // One that has ended by now frees its lease.
+                let _ = pidfd::signal(&supervisor, Signal::TERM);
+            }
+            let started = command.status().ok().flatten().map(|status| status.record.started_at_ms);
+            let draft = ExitRecord::draft(&request.request, &request.program);
+            let started_at_ms = started.unwrap_or(draft.started_at_ms);
+            ended.push(ExitRecord { alias: Some(request.alias), started_at_ms, ..draft });
+            true
+        });
+        ended
+    }
+
+    /// Forgets those that have ended.
+    fn look_at_unreached(&mut self) {
+        let Some(session) = self.context.dir() else { return };
+        self.unreached.retain(|id| {
+            let command = session.command(*id).ok().flatten();
+            command.is_some_and(|command| command.lease_is_held().unwrap_or(true))
+        });
+    }
+
     /// Reports the end once nothing is left to wait for, or the bound is over.
     pub(super) fn close_if_due(&mut self) {
+        if self.closing.is_some() {
+            self.look_at_unreached();
+        }
         let Some(closing) = &self.closing else { return };
         let detached = closing.detached;
         let busy = self.charges.values().any(|charge| charge.is_busy() && (detached || !charge.is_detached()));
-        let waiting = busy || self.strays_left || !self.vacant.is_empty();
+        let waiting = busy || self.strays_left || !self.vacant.is_empty() || !self.unreached.is_empty();
         if waiting && clock::monotonic() < closing.until {
             return;
         }
@@ -99,6 +142,7 @@ impl Keeper {
             .filter(|charge| charge.is_running())
             .filter_map(|charge| charge.command())
             .map(|draft| draft.id)
+            .chain(self.unreached.iter().copied())
             .collect();
         let mut commands: Vec<Discarded> = Vec::new();
         for draft in &closing.running {

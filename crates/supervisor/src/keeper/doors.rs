@@ -28,7 +28,7 @@ impl Door {
     /// Opens it; the lock is the keeper's.
     pub fn open(dir: &SessionDir, lock: Lock) -> Result<Door, DoorError> {
         // Until it leaves; where the disk has no room for a word the door alone says it.
-        let _ = lock.write_content(b"kept\n");
+        let _ = lock.write_content(format!("kept {}\n", std::process::id()).as_bytes());
         let (listener, taken) = dir.bind_door()?;
         Ok(Door { listener, taken, lock })
     }
@@ -69,6 +69,19 @@ impl Keeper {
             self.visitor(channel);
         }
         somebody
+    }
+
+    /// Looks whether the door is there, where the kernel gave no watch that tells.
+    pub(super) fn look_at_door(&mut self) {
+        let gone = self.context.dir().is_some_and(|dir| !dir.has_door());
+        if gone && self.is_door_unwatched() {
+            self.reopen_door();
+        }
+    }
+
+    /// Whether nobody tells that the door is taken away.
+    pub(super) fn is_door_unwatched(&self) -> bool {
+        self.door.as_ref().is_some_and(|door| door.taken.is_none())
     }
 
     /// Opens the door again that somebody has taken away, so that the next front end finds one.

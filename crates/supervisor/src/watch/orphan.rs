@@ -35,6 +35,7 @@ impl Watch<'_> {
         if self.records.is_none() && self.exit.is_none() {
             self.overflow();
         }
+        self.open_door_again();
         self.watch_both();
         self.end_with_callers();
     }

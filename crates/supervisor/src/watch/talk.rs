@@ -13,7 +13,7 @@ use outlast_host::terminal::END_OF_INPUT;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::{INPUT_BOUND, LINK, STDIN, Stdin, Watch};
+use super::{DOOR, INPUT_BOUND, LINK, STDIN, Stdin, Watch};
 use crate::clients::{Input, StopWait, token};
 use crate::poll::{Interest, Ready};
 use crate::tree;
@@ -27,6 +27,18 @@ impl Watch<'_> {
         // A connection that failed before it was accepted, or one of another user, is nobody's loss.
         while let Ok(Some(channel)) = records.door.accept() {
             self.clients.add(&self.post.poll, channel);
+        }
+    }
+
+    /// Opens the door again where somebody took it away: without a keeper nobody passes a caller on.
+    pub(super) fn open_door_again(&mut self) {
+        self.open_door();
+        let Some(records) = self.records.as_mut().filter(|records| !records.dir.has_door()) else { return };
+        // Where there can be none now, a keeper ends the command by a signal.
+        if let Ok(door) = records.dir.bind_door() {
+            let _ = self.post.poll.remove(&records.door);
+            records.door = door;
+            let _ = self.post.poll.add(&records.door, DOOR, Interest::Read);
         }
     }
 

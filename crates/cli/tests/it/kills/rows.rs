@@ -176,6 +176,73 @@ fn l16_without_watches_of_the_kernel_a_wait_looks_again() {
     case.world.nothing_left_of(&case.id);
 }
 
+/// A supervisor that lost its door and then its keeper is still one that can be reached, and the end of its session ends it.
+///
+/// Covers: K9, K1
+#[test]
+fn a_supervisor_without_door_and_keeper_is_reached_and_ended() {
+    for blocked in [false, true] {
+        let case = Case::of("exec sleep 300");
+        let session = case.world.session();
+        let door = case.world.dir(&case.id).join("control.sock");
+        fs::remove_file(&door).expect("its door");
+        if blocked {
+            fs::create_dir(&door).expect("something in its place");
+        }
+        case.kill_keeper();
+        if !blocked {
+            case.world.status(&case.id).runs();
+        }
+        case.world.outlast(&["session", "end", &session]).ok();
+        case.world.nothing_left_of(&case.id);
+        case.world.status(&case.id).ends("abandoned", 143);
+        let closed = fs::read_to_string(case.world.session_dir(&session).join("closed.json")).expect("a report");
+        assert!(closed.contains(&case.id), "{closed}");
+        if blocked {
+            fs::remove_dir(&door).expect("what stood in its place");
+        }
+    }
+}
+
+/// Covers: K9
+#[test]
+fn a_supervisor_without_door_is_not_called_gone() {
+    let case = Case::of("exec sleep 300");
+    let session = case.world.session_dir(&case.world.session());
+    let remove_doors = || {
+        fs::remove_file(case.world.dir(&case.id).join("control.sock")).expect("its door");
+        fs::remove_file(session.join("keeper.sock")).expect("the keeper's door");
+    };
+    proc::signal(case.keeper, Signal::STOP);
+    remove_doors();
+    let looked = case.world.status(&case.id);
+    looked.runs();
+    assert!(looked.str("/note").contains(&format!("kill -CONT {}", case.keeper)), "{looked:?}");
+    let stopped = case.world.outlast(&["stop", &case.id, "--json"]).exits(1).json();
+    assert!(!stopped.bool("/verified"), "{stopped:?}");
+    proc::signal(case.keeper, Signal::CONT);
+    case.world.wait_until("the keeper has made its door again", || session.join("keeper.sock").exists());
+    fs::remove_file(session.join("keeper.sock")).expect("the keeper's door");
+    case.world.stop(&case.id);
+    case.world.status(&case.id).ends("stopped", 143);
+}
+
+/// Covers: K9, L16
+#[test]
+fn a_keeper_without_watches_of_the_kernel_makes_its_door_again() {
+    let none = "unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_inotify_instances";
+    let world = world();
+    if world.shell(&format!("{none}'")).run().code != Some(0) {
+        println!("skipped: this user may not make a user namespace");
+        return;
+    }
+    let id =
+        world.shell(&format!("{none}; exec outlast run -b --json sleep 300'")).run().ok().json().str("/id").to_owned();
+    fs::remove_file(world.session_dir(&world.session()).join("keeper.sock")).expect("its door");
+    assert_eq!(world.outlast(&["run", "echo", "on"]).ok().text(), "on\n");
+    world.stop(&id);
+}
+
 /// Covers: K9, L17
 #[test]
 fn a_keeper_writes_no_end_beside_a_verdict() {
