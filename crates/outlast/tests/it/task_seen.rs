@@ -293,6 +293,25 @@ fn a_task_is_in_the_charge_of_the_next_keeper_when_its_own_is_killed() {
     });
 }
 
+/// The lease of a task is its owner's: who cannot reach the task signals nobody for it.
+///
+/// Covers: K6
+#[test]
+fn the_owner_of_a_task_that_lost_its_door_is_not_signalled() {
+    in_world("task-doorless", async |world: World| {
+        let mut owner = Owner::start(&world);
+        let session = world.state_dir.join("sessions").join(owner.session.to_string());
+        std::fs::remove_file(session.join("work").join(owner.task.to_string()).join("control.sock")).expect("its door");
+        let first = keeper(&world).expect("a keeper");
+        crate::lost::signal(first, rustix::process::Signal::KILL);
+        soon("another keeper is there", async || keeper(&world).is_some_and(|pid| pid != first)).await;
+        let ended = outlast(&world, &owner, &["session", "end", &owner.session.to_string()]).await;
+        assert_ne!(ended.status.code(), Some(2), "{ended:?}");
+        assert!(owner.child.try_wait().expect("it is our child").is_none(), "its owner was ended: {ended:?}");
+        owner.kill();
+    });
+}
+
 /// Covers: K10
 #[test]
 fn k10_a_task_ends_with_the_anchor_of_its_session() {

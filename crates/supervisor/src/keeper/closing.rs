@@ -71,14 +71,16 @@ impl Keeper {
     }
 
     /// Ends commands whose supervisors have no door, by the signal that says it without one. A supervisor is known by the
-    /// mark in its lease, which it holds.
+    /// mark in its lease, which it holds. The lease of a task is its owner's, who is nobody to be signalled.
     fn end_unreached(&mut self, detached: bool) -> Vec<ExitRecord> {
         let Some(session) = self.context.dir().cloned() else { return Vec::new() };
         let mut ended = Vec::new();
         self.unreached.retain(|id| {
             let Ok(Some(command)) = session.command(*id) else { return false };
             let request = command.request().ok().flatten().map(|request| request.record);
-            let Some(request) = request.filter(|asked| detached || asked.request.ttl_ms().is_none()) else {
+            let Some(request) =
+                request.filter(|asked| !asked.is_task() && (detached || asked.request.ttl_ms().is_none()))
+            else {
                 return false;
             };
             let supervisor = command.lease_mark().ok().flatten().and_then(|mark| mark::open(&mark).ok().flatten());
