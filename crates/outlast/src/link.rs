@@ -205,11 +205,25 @@ pub(crate) fn door_error(error: DoorError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Command, Stdio};
+    use std::process::{Child, Command, Stdio};
 
     use outlast_host::sys::pidfd;
 
     use super::*;
+
+    /// A process that lives until its input ends, a watched connection to it, and the other end of that.
+    fn watched() -> (Child, WatchedLink, JoinHandle<()>, OwnedFd) {
+        let child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
+        let (link, other) = Link::pair().expect("a connection");
+        let process = pidfd::open(child.id()).expect("a descriptor of it");
+        let (watched, gone) = WatchedLink::new(link, Some(process)).expect("a watch");
+        (child, watched, gone, other)
+    }
+
+    fn end(mut child: Child) {
+        drop(child.stdin.take());
+        child.wait().expect("its end");
+    }
 
     fn in_runtime(test: impl Future<Output = ()>) {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test);
@@ -218,30 +232,22 @@ mod tests {
     #[test]
     fn k9_a_connection_is_dead_with_its_process_also_where_another_one_holds_its_end() {
         in_runtime(async {
-            let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
-            let (link, held_elsewhere) = Link::pair().expect("a connection");
-            let process = pidfd::open(child.id()).expect("a descriptor of it");
-            let (mut watched, gone) = WatchedLink::new(link, Some(process)).expect("a watch");
+            let (child, mut watched, gone, held_elsewhere) = watched();
             assert!(watched.is_alive().expect("a look"));
-            drop(child.stdin.take());
+            end(child);
             gone.await.expect("nobody ended the watch");
             assert!(!watched.is_alive().expect("a look"));
             drop(held_elsewhere);
-            child.wait().expect("its end");
         });
     }
 
     #[test]
     fn a_connection_that_is_given_up_ends_its_watch() {
         in_runtime(async {
-            let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
-            let (link, _theirs) = Link::pair().expect("a connection");
-            let process = pidfd::open(child.id()).expect("a descriptor of it");
-            let (watched, gone) = WatchedLink::new(link, Some(process)).expect("a watch");
+            let (child, watched, gone, _other) = watched();
             drop(watched);
             assert!(gone.await.expect_err("it did not wait for the process").is_cancelled());
-            drop(child.stdin.take());
-            child.wait().expect("its end");
+            end(child);
         });
     }
 }
