@@ -247,11 +247,11 @@ mod tests {
         let is_told = || {
             let opened = AtomicBool::new(false);
             std::thread::scope(|scope| {
-                // Three times while it is opened, at whatever instant, and once behind that.
+                // So often while it is opened, at whatever instant, and once behind that.
                 scope.spawn(|| {
                     let mut taken = 0;
                     while !opened.load(Ordering::Relaxed) {
-                        taken += u32::from(taken < 3 && take_away());
+                        taken += u32::from(taken < 30 && take_away());
                     }
                     take_away();
                 });
